@@ -1,0 +1,42 @@
+# make demo: watch a stand-in node. make test: the whole suite. Both make their own environment.
+VENV ?= .venv
+PY := $(VENV)/bin/python
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+WORKERS ?= 4
+
+.PHONY: demo test lint types imports check lock clean
+
+$(VENV)/.ready: requirements.lock pyproject.toml
+	@if command -v uv >/dev/null 2>&1; then \
+		uv venv -q --allow-existing --python $(PYTHON) $(VENV) && \
+		uv pip install -q --python $(PY) --require-hashes -r requirements.lock && \
+		uv pip install -q --python $(PY) --no-deps --no-build-isolation -e . ; \
+	else \
+		$(PYTHON) -m venv $(VENV) && \
+		$(PY) -m pip install -q --disable-pip-version-check --require-hashes -r requirements.lock && \
+		$(PY) -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e . ; \
+	fi
+	@touch $@
+
+demo: $(VENV)/.ready
+	@$(VENV)/bin/ranktop demo $(ARGS)
+
+test: $(VENV)/.ready
+	@$(PY) -m pytest -n $(WORKERS) --dist loadgroup $(ARGS)
+
+lint: $(VENV)/.ready
+	@$(PY) -m ruff check . && $(PY) -m ruff format --check .
+
+types: $(VENV)/.ready
+	@$(PY) -m pyright
+
+imports: $(VENV)/.ready
+	@$(VENV)/bin/lint-imports
+
+check: lint types imports test
+
+lock:
+	uv pip compile -q --universal --generate-hashes --python-version 3.11 --extra test pyproject.toml -o requirements.lock
+
+clean:
+	rm -rf $(VENV) dist build .pytest_cache .hypothesis .ruff_cache

@@ -1,0 +1,136 @@
+"""What the reconciliation says of one sample: lines, tiers, findings. Every face draws from this and nothing else."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+from ranktop.finding import Finding
+from ranktop.plan.plan import Plan
+from ranktop.sample import Sample
+
+Status = Literal["ok", "over", "under", "unknown"]
+Source = Literal["measured", "reported", "logged", "computed", "inferred", "simulated"]
+
+
+class Line(Struct, frozen=True):
+    """One quantity: planned against seen. `seen` None has status `unknown` and its reason in `detail`."""
+
+    line: str
+    planned: float | int | None = None
+    seen: float | int | None = None
+    unit: str = "bytes"
+    difference: float | int | None = None
+    status: Status = "unknown"
+    source: Source | None = None
+    detail: str = ""
+    mapped_bytes: int | None = None
+    group: bool = False
+    """A value of the rank's group, not the rank's own."""
+    stale: bool = False
+
+
+class TierShares(Struct, frozen=True):
+    """Where prefill tokens came from over a window. Shares are ratios 0..1, None when no token was prefilled."""
+
+    device_hit: float | None = None
+    host_hit: float | None = None
+    storage_hit: float | None = None
+    miss: float | None = None
+    source: Source | None = None
+    window_tokens: int | None = None
+    window_seconds: float | None = None
+    detail: str = ""
+
+
+class TransferRates(Struct, frozen=True):
+    """Node totals of what moved between tiers, bytes a second over the last two pages."""
+
+    backup_bytes_per_second: float | None = None
+    load_back_bytes_per_second: float | None = None
+    prefetch_bytes_per_second: float | None = None
+    source: Source | None = None
+
+
+class ServiceLatency(Struct, frozen=True):
+    """Quantiles in seconds over the window."""
+
+    p50: float | None = None
+    p95: float | None = None
+    p99: float | None = None
+
+
+class Service(Struct, frozen=True):
+    """How the server serves."""
+
+    ttft_seconds: ServiceLatency = ServiceLatency()
+    inter_token_seconds: ServiceLatency = ServiceLatency()
+    e2e_seconds: ServiceLatency = ServiceLatency()
+    tokens_per_second: float | None = None
+    running: int | None = None
+    queued: int | None = None
+    http_active: int | None = None
+
+
+class ServerVerdict(Struct, frozen=True):
+    """One server of the node."""
+
+    id: str
+    pid: int | None
+    url: str | None
+    version: str | None
+    model: str | None
+    role: str | None
+    ranks: int
+    plan: Plan | None = None
+    plan_origin: str | None = None
+    """Where the launch came from: server_info, log, command line, given."""
+    plan_error: str | None = None
+    started_unix_seconds: float | None = None
+    is_ready: bool | None = None
+    tiers: TierShares = TierShares()
+    transfers: TransferRates = TransferRates()
+    service: Service = Service()
+
+
+class RankVerdict(Struct, frozen=True):
+    """One rank of the node, with all its lines."""
+
+    server: str
+    rank: str
+    pid: int | None
+    gpu: int | None
+    cuda_index: int | None
+    numa: int | None
+    state: str | None
+    lines: tuple[Line, ...] = ()
+
+    def line(self, name: str) -> Line:
+        """The line of that name; an empty `unknown` one where the rank has none."""
+        return next((line for line in self.lines if line.line == name), Line(name))
+
+
+class NodeVerdict(Struct, frozen=True):
+    """Lines of the node as a whole."""
+
+    lines: tuple[Line, ...] = ()
+
+    def line(self, name: str) -> Line:
+        """The line of that name; an empty `unknown` one where the node has none."""
+        return next((line for line in self.lines if line.line == name), Line(name))
+
+
+class Verdict(Struct, frozen=True):
+    """One sample judged. `findings` are grouped: the same finding on several ranks is one."""
+
+    sample: Sample
+    servers: tuple[ServerVerdict, ...]
+    node: NodeVerdict
+    ranks: tuple[RankVerdict, ...]
+    tiers: TierShares
+    transfers: TransferRates
+    findings: tuple[Finding, ...]
+    headline: str
+    headline_severity: str | None = None
+    within_plan_since: float | None = None

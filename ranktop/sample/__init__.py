@@ -1,0 +1,48 @@
+"""The types of what is read: frozen, typed, units in names, `None` = not seen.
+
+A package and not one file, because the types of a host, a GPU, a process, a pool, a server and an event are six ideas.
+"""
+
+from ranktop.sample.event import Event
+from ranktop.sample.fields import Field, fields_of
+from ranktop.sample.gpu import Gpu, GpuProcess, Gpus
+from ranktop.sample.host import Cgroup, Host, HugePages, NumaNode, Pressure
+from ranktop.sample.pool import Mapping, MappingKind, Placement
+from ranktop.sample.process import Processes, RankProcess, RankTag, ServerProcess
+from ranktop.sample.protocols import Clock, Collector, SampleFeed
+from ranktop.sample.sample import Sample
+from ranktop.sample.server import LoadSnapshot, MetricsPage, SeriesKey, ServerInfo
+from ranktop.sample.source import NoData, SourceError, SourceState, State
+
+__all__ = [
+    "Cgroup",
+    "Clock",
+    "Collector",
+    "Event",
+    "Field",
+    "Gpu",
+    "GpuProcess",
+    "Gpus",
+    "Host",
+    "HugePages",
+    "LoadSnapshot",
+    "Mapping",
+    "MappingKind",
+    "MetricsPage",
+    "NoData",
+    "NumaNode",
+    "Placement",
+    "Pressure",
+    "Processes",
+    "RankProcess",
+    "RankTag",
+    "Sample",
+    "SampleFeed",
+    "SeriesKey",
+    "ServerInfo",
+    "ServerProcess",
+    "SourceError",
+    "SourceState",
+    "State",
+    "fields_of",
+]

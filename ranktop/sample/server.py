@@ -1,0 +1,67 @@
+"""What an SGLang server says of itself over HTTP."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from msgspec import Struct
+
+from ranktop.sample.fields import gauge, label
+
+
+class SeriesKey(Struct, frozen=True):
+    """Identity of one Prometheus sample. `name` is spelt with SGLang's colon, whatever the page used."""
+
+    name: str
+    labels: tuple[tuple[str, str], ...] = ()
+
+    def label(self, name: str) -> str | None:
+        """The value of one label, None where the series has no such label."""
+        return next((value for key, value in self.labels if key == name), None)
+
+
+class MetricsPage(Struct, frozen=True):
+    """One scrape of `/metrics`, only the families ranktop reads. NaN is left out."""
+
+    server: Annotated[str, label("server", 15, "id of the server")]
+    at_unix_seconds: Annotated[float, gauge("at", "seconds", 12, "when the answer was complete")]
+    took_seconds: Annotated[float, gauge("took", "seconds", 7, "response time: what the scrape cost the server")]
+    size_bytes: Annotated[int, gauge("page", "bytes", 8, "size of the page")]
+    points: tuple[tuple[SeriesKey, float], ...] = ()
+    other_families: int = 0
+    """Families on the page that ranktop does not read."""
+
+
+class ServerInfo(Struct, frozen=True):
+    """`/server_info` once at attach: resolved server arguments and the memory SGLang reports. No secrets."""
+
+    server: str
+    version: str | None = None
+    args: dict[str, Any] = {}
+    """Resolved ServerArgs fields, secrets dropped at the door."""
+    max_total_num_tokens: Annotated[int | None, gauge("L1", "tokens", 9, "capacity of the L1 pool")] = None
+    weight_gib: Annotated[float | None, gauge("weights", "GiB", 7, "memory_usage.weight of the first rank")] = None
+    kv_cache_gib: Annotated[float | None, gauge("kv", "GiB", 7, "memory_usage.kvcache of the first rank")] = None
+    graph_gib: Annotated[float | None, gauge("graphs", "GiB", 7, "memory_usage.graph, summed over phases")] = None
+    model_path: str | None = None
+    served_model_name: str | None = None
+    architectures: tuple[str, ...] = ()
+    model_type: str | None = None
+    is_ready: bool | None = None
+
+
+class LoadSnapshot(Struct, frozen=True):
+    """One DP rank of `/v1/loads`: a shared-memory snapshot, works without --enable-metrics."""
+
+    server: str
+    dp_rank: int
+    at_unix_seconds: float | None = None
+    running_requests: Annotated[int | None, gauge("run", "count", 5, "num_running_reqs")] = None
+    waiting_requests: Annotated[int | None, gauge("wait", "count", 5, "num_waiting_reqs")] = None
+    used_tokens: Annotated[int | None, gauge("used", "tokens", 9, "num_used_tokens")] = None
+    capacity_tokens: Annotated[int | None, gauge("cap", "tokens", 9, "max_total_num_tokens")] = None
+    token_usage_ratio: Annotated[float | None, gauge("usage", "ratio", 6, "token_usage, 0..1")] = None
+    generation_tokens_per_second: Annotated[float | None, gauge("gen", "tokens_per_second", 8, "gen_throughput")] = None
+    weight_gib: Annotated[float | None, gauge("weights", "GiB", 7, "memory.weight_gb, which is GiB")] = None
+    kv_cache_gib: Annotated[float | None, gauge("kv", "GiB", 7, "memory.kv_cache_gb, which is GiB")] = None
+    graph_gib: Annotated[float | None, gauge("graphs", "GiB", 7, "memory.graph_gb, which is GiB")] = None

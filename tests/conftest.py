@@ -1,0 +1,47 @@
+"""Shared fixtures, and the rules by which a test may skip."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+SHARED = ROOT.parent / "shared"
+DATA = ROOT / "tests" / "data"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    os.environ.pop("PROMETHEUS_MULTIPROC_DIR", None)
+    # Snapshots and widths must not depend on who runs the tests, and no test may see the user's own files.
+    for name in ("NO_COLOR", "COLORTERM", "SSH_CONNECTION", "RANKTOP_API_KEY"):
+        os.environ.pop(name, None)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.get_closest_marker("shared") and not SHARED.is_dir():
+        pytest.skip("needs ../shared beside the checkout")
+    for marker in item.iter_markers("tools"):
+        missing = [name for name in marker.args if shutil.which(name) is None]
+        if missing:
+            _skip_or_fail(f"needs {', '.join(missing)}")
+
+
+def _skip_or_fail(reason: str) -> None:
+    if "tools" in os.environ.get("RANKTOP_REQUIRE", "").split(","):
+        pytest.fail(f"{reason}, and RANKTOP_REQUIRE=tools says it must be there", pytrace=False)
+    pytest.skip(reason)
+
+
+@pytest.fixture
+def shared() -> Path:
+    """The folder of facts, samples and captures beside the checkout. Mark the test with `shared`."""
+    return SHARED
+
+
+@pytest.fixture
+def data() -> Path:
+    """Inputs that the project ships for its own tests."""
+    return DATA
