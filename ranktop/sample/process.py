@@ -72,7 +72,7 @@ class ServerProcess(Struct, frozen=True):
     """The main process of one SGLang server. `argv` is its own command line, secrets dropped."""
 
     id: Annotated[str, label("server", 15, "host:port, else pid:N")]
-    pid: Annotated[int, label("pid", 8, "main process")]
+    pid: Annotated[int | None, label("pid", 8, "main process; None for a server that is no process of this node")]
     start_ticks: Annotated[int, label("start", 12, "start time in clock ticks since boot")]
     argv: tuple[str, ...] = ()
     state: Annotated[str, label("st", 2, "R, S, D, Z, T of stat")] = "?"

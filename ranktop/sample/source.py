@@ -16,6 +16,8 @@ class SourceState(Struct, frozen=True):
 
     name: Annotated[str, label("source", 12, "name of the collector")]
     state: Annotated[State, label("state", 8, "ok, no_data, error, stale")]
+    part: str = ""
+    """The field of `Sample` that it fills."""
     server: Annotated[str | None, label("server", 15, "server it reads, None for the host")] = None
     code: Annotated[str, label("code", 14, "what kind of failure, for rules: refused, timeout, http_401, ...")] = ""
     detail: Annotated[str, label("detail", 40, "what was tried, what came back, what to do")] = ""

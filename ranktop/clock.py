@@ -1,0 +1,33 @@
+"""Times as text: ISO 8601 in documents, the reader's own zone on a screen."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+
+def iso_utc(unix_seconds: float) -> str:
+    """`2026-11-29T14:03:27.120Z`."""
+    return datetime.fromtimestamp(unix_seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def time_of_day(unix_seconds: float) -> str:
+    """`14:03:27` in the local zone."""
+    return datetime.fromtimestamp(unix_seconds).strftime("%H:%M:%S")
+
+
+def time_of_day_from_iso(text: str) -> str:
+    """The time of day of an ISO 8601 stamp, in the local zone."""
+    return datetime.fromisoformat(text).astimezone().strftime("%H:%M:%S")
+
+
+def duration(seconds: float) -> str:
+    """`45s`, `12m`, `2h13m`, `3d4h`: two units at most."""
+    whole = int(seconds)
+    if whole < 60:
+        return f"{whole}s"
+    minutes, hours, days = whole // 60, whole // 3600, whole // 86400
+    if minutes < 60:
+        return f"{minutes}m"
+    if hours < 24:
+        return f"{hours}h{minutes % 60:02d}m"
+    return f"{days}d{hours % 24}h"

@@ -1,0 +1,47 @@
+"""The one sentence above the grid: what matters now."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ranktop.clock import time_of_day, time_of_day_from_iso
+from ranktop.finding import SEVERITIES, Finding, Severity, worst
+from ranktop.reconcile.grouping import rank_span
+from ranktop.reconcile.verdict import ServerVerdict
+from ranktop.sample import Sample
+
+_LOUD: tuple[Severity, ...] = ("warn", "breach", "critical")
+
+
+def headline(
+    sample: Sample, servers: Sequence[ServerVerdict], findings: Sequence[Finding], within_plan_since: float | None
+) -> tuple[str, Severity | None]:
+    """The sentence and the severity that colours it (None: nothing is wrong)."""
+    loud = [finding for finding in findings if finding.severity in _LOUD]
+    if loud:
+        first = max(loud, key=lambda finding: SEVERITIES.index(finding.severity))
+        others = len(loud) - 1
+        more = f"; {others} more below" if others else ""
+        since = f", since {time_of_day_from_iso(first.since)}" if first.since else ""
+        where = f"{rank_span(first.ranks)}: " if first.ranks else ""
+        return f"{where}{first.message}{since}{more}", worst(loud)
+    if sample.processes is None:
+        return _why_no_processes(sample), None
+    if not servers:
+        return "no SGLang server on this node yet: none of its processes is titled sglang::scheduler", None
+    unplanned = [server for server in servers if server.plan is None]
+    if len(unplanned) == len(servers):
+        return f"watching without a plan: {unplanned[0].plan_error or 'no launch seen yet'}", None
+    loading = [server for server in servers if not server.is_ready]
+    if loading:
+        return f"{loading[0].id} is not ready yet: no answer that says so", None
+    if within_plan_since is None:
+        return "looking", None
+    return f"within plan since {time_of_day(within_plan_since)}", None
+
+
+def _why_no_processes(sample: Sample) -> str:
+    state = next((state for state in sample.sources if state.name == "processes"), None)
+    if state is None or state.code == "waiting":
+        return "looking for SGLang servers on this node"
+    return f"the processes of this node cannot be read: {state.detail}"

@@ -1,0 +1,85 @@
+"""A rank's host memory: pools against the plan, pins, anonymous memory, resident set."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ranktop.plan.plan import HostPlan, RankPlan
+from ranktop.reconcile.compare import compare, reading
+from ranktop.reconcile.pins import Pins
+from ranktop.reconcile.pools import ExpectedPool, PoolMatch
+from ranktop.reconcile.thresholds import Thresholds
+from ranktop.reconcile.verdict import Line
+from ranktop.sample import RankProcess
+
+
+def expected_pools(plan: RankPlan | None) -> tuple[ExpectedPool, ...]:
+    """The pools that the plan says this rank maps, in SGLang's order of allocation, as allocated."""
+    if plan is None or plan.host is None:
+        return ()
+    host = plan.host
+    pools = (
+        ("host.primary", host.primary_bytes),
+        ("host.indexer", host.indexer_allocated_bytes),
+        ("host.draft", host.draft_bytes),
+        ("host.draft_indexer", host.draft_indexer_bytes),
+    )
+    return tuple(ExpectedPool(line, size) for line, size in pools if size)
+
+
+def pool_lines(
+    plan: RankPlan | None, matches: Sequence[PoolMatch] | None, thresholds: Thresholds, missing: str
+) -> tuple[Line, ...]:
+    """One line a planned pool. `matches` is None where the rank's maps could not be read, and `missing` says why."""
+    if plan is None or plan.host is None:
+        return ()
+    if matches is None:
+        return tuple(
+            compare(pool.line, pool.planned_bytes, None, source="computed", detail=missing)
+            for pool in expected_pools(plan)
+        )
+    return tuple(_pool_line(plan.host, match, thresholds) for match in matches)
+
+
+def process_lines(process: RankProcess | None, pins: Pins, plan: RankPlan | None) -> tuple[Line, ...]:
+    """Pins, anonymous memory, resident set and its peak, and the bookkeeping that hides in anonymous memory."""
+    gone = "no process of this rank"
+    rss = None
+    if process is not None:
+        parts = (process.rss_anon_bytes, process.rss_file_bytes, process.rss_shmem_bytes)
+        rss = None if None in parts else sum(part or 0 for part in parts)
+    planned_bookkeeping = plan.host.bookkeeping_bytes if plan and plan.host else None
+    return (
+        # Only the node's sum of pins is known, so a rank never gets a number of its own.
+        reading("host.pinned", None, source=None, missing=f"{pins.verdict}: {pins.reason}"),
+        reading("host.anon", process.rss_anon_bytes if process else None, source="measured", missing=gone),
+        reading("host.rss", rss, source="measured", missing=gone),
+        reading("host.peak", process.vm_hwm_bytes if process else None, source="measured", missing=gone),
+        compare(
+            "host.bookkeeping",
+            planned_bookkeeping,
+            None,
+            source="computed",
+            detail="part of the rank's anonymous memory; nothing tells it apart",
+        ),
+    )
+
+
+def _pool_line(host: HostPlan, match: PoolMatch, thresholds: Thresholds) -> Line:
+    if match.mapping is None or match.seen_bytes is None:
+        detail = "no resident mapping of this size"
+        return compare(match.line, match.planned_bytes, None, source="computed", detail=detail)
+    page_a_layer = host.row_bytes * 64 * host.layers
+    tolerance = max(
+        match.planned_bytes * thresholds.pool_tolerance_ratio, page_a_layer, match.mapping.page_size_bytes - 1
+    )
+    return compare(
+        match.line,
+        match.planned_bytes,
+        match.seen_bytes,
+        tolerance=tolerance,
+        source="measured",
+        detail=f"{match.mapping.kind} mapping at {match.mapping.start_address:#x}"
+        + ("" if match.exact else ", the nearest in size"),
+        mapped_bytes=match.mapping.size_bytes,
+    )

@@ -1,0 +1,118 @@
+"""The node: host totals, the reserve, what the pools take together, NUMA nodes, pressure, requests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ranktop.plan.plan import Plan
+from ranktop.reconcile.compare import compare, reading
+from ranktop.reconcile.verdict import Line, RankVerdict, ServerVerdict, Source
+from ranktop.sample import Host, NumaNode, Sample
+
+_POOLS = ("host.primary", "host.indexer", "host.draft", "host.draft_indexer")
+
+
+def node_lines(sample: Sample, plans: Sequence[Plan], ranks: Sequence[RankVerdict]) -> Iterator[Line]:
+    """All lines of the node. A source that has not answered leaves its lines `unknown`."""
+    host = sample.host
+    source: Source = "simulated" if host and host.source == "simulated" else "measured"
+    missing = _why(sample, "hostmem")
+    yield reading("host.total", host.total_bytes if host else None, source=source, missing=missing)
+    yield reading("host.available", host.available_bytes if host else None, source=source, missing=missing)
+    yield _pools(plans, ranks)
+    yield _reserve(host, plans)
+    yield _hugepages(host, source, missing)
+    pressure = host.pressure.some_avg10_percent if host and host.pressure else None
+    yield reading(
+        "host.pressure",
+        pressure,
+        unit="percent",
+        source=source,
+        missing="no /proc/pressure/memory here (PSI is off in this kernel)" if host else missing,
+    )
+    for node in sample.numa or ():
+        yield from _numa(node, sample, ranks)
+
+
+def request_lines(servers: Sequence[ServerVerdict]) -> Iterator[Line]:
+    """Running and queued requests over all servers that say."""
+    for name, values in (
+        ("requests.running", [server.service.running for server in servers]),
+        ("requests.queued", [server.service.queued for server in servers]),
+    ):
+        known = [value for value in values if value is not None]
+        yield reading(
+            name, sum(known) if known else None, unit="count", source="reported", missing="no server reports requests"
+        )
+
+
+def _pools(plans: Sequence[Plan], ranks: Sequence[RankVerdict]) -> Line:
+    planned = [plan.node.allocated_bytes for plan in plans if plan.node.allocated_bytes is not None]
+    seen = [
+        int(line.mapped_bytes)
+        for rank in ranks
+        for line in rank.lines
+        if line.line in _POOLS and line.mapped_bytes is not None
+    ]
+    # Every pool is rounded up to whole pages by the kernel.
+    rounding = 4096 * len(seen)
+    return compare(
+        "host.pools",
+        sum(planned) if planned else None,
+        sum(seen) if seen else None,
+        tolerance=rounding,
+        source="measured" if seen else "computed",
+        detail="sum over the ranks of this node" if seen else "no pool found yet",
+    )
+
+
+def _reserve(host: Host | None, plans: Sequence[Plan]) -> Line:
+    """A start-up check of SGLang and no running budget, so nothing is held against it."""
+    if host is not None and host.reserve_bytes is not None:
+        detail = "the 10 GiB reserve, scaled to the demo's host"
+        return Line("host.reserve", planned=host.reserve_bytes, source="simulated", detail=detail, status="ok")
+    reserve = max((plan.node.reserve_bytes for plan in plans), default=None)
+    detail = "kept free by SGLang's start-up check, per rank check and not per rank sum"
+    return Line(
+        "host.reserve", planned=reserve, source="computed", detail=detail, status="ok" if reserve else "unknown"
+    )
+
+
+def _hugepages(host: Host | None, source: Source, missing: str) -> Line:
+    pages = host.hugepages if host else ()
+    totals = [page.total_pages * page.page_size_bytes for page in pages if page.total_pages is not None]
+    return reading("host.hugepages", sum(totals) if host and totals else None, source=source, missing=missing or "none")
+
+
+def _numa(node: NumaNode, sample: Sample, ranks: Sequence[RankVerdict]) -> Iterator[Line]:
+    source: Source = "simulated" if node.source == "simulated" else "measured"
+    parts = (node.free_bytes, node.active_file_bytes, node.inactive_file_bytes, node.slab_reclaimable_bytes)
+    headroom = None
+    if node.free_bytes is not None:
+        headroom = max(0, sum(part or 0 for part in parts) - (node.watermark_low_bytes or 0))
+    yield reading(f"numa.{node.node}.headroom", headroom, source=source, missing="the node's meminfo says nothing")
+    yield reading(
+        f"numa.{node.node}.pools",
+        _pool_bytes_on(node.node, sample, ranks),
+        source="simulated" if source == "simulated" else "inferred",
+        missing="no pages sampled yet",
+    )
+
+
+def _pool_bytes_on(node: int, sample: Sample, ranks: Sequence[RankVerdict]) -> int | None:
+    """Pool bytes on a node, from the share of sampled pages of every rank's pools."""
+    total: float | None = None
+    for rank in ranks:
+        placements = sample.placements.get(rank.pid, ()) if rank.pid is not None else ()
+        sampled = sum(placement.sampled_pages for placement in placements)
+        if not sampled:
+            continue
+        here = sum(pages for placement in placements for where, pages in placement.pages_by_node if where == node)
+        mapped = sum(line.mapped_bytes or 0 for line in rank.lines if line.line in _POOLS)
+        total = (total or 0.0) + mapped * here / sampled
+    return None if total is None else round(total)
+
+
+def _why(sample: Sample, source: str) -> str:
+    state = next((state for state in sample.sources if state.name == source), None)
+    return state.detail if state is not None and state.detail else f"{source} has not answered yet"

@@ -1,0 +1,76 @@
+"""What the metrics page hides or does not give: METRICS-OFF, -AUTH, -REDIRECT, -EMPTY, -TIMEOUT, METRICS-RANK0-ONLY."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ranktop.finding import Finding
+from ranktop.reconcile.rules.rule import Context
+from ranktop.sample import SourceState
+
+_LOST = "a restart loses what L1 and L2 hold, so not in an incident"
+
+_FAILURES = {
+    "http_404": (
+        "METRICS-OFF",
+        f"launch with --enable-metrics at the next planned restart; {_LOST}. Until then /v1/loads still answers",
+    ),
+    "refused": ("METRICS-OFF", "check --host and --port of the launch, and that the main process still listens"),
+    "http_401": ("METRICS-AUTH", "SGLang leaves /metrics open, so a proxy asks here: point --url at SGLang itself"),
+    "http_403": ("METRICS-AUTH", "SGLang leaves /metrics open, so a proxy asks here: point --url at SGLang itself"),
+    "http_3xx": ("METRICS-REDIRECT", "ranktop follows no redirect: give the address it names with --url"),
+    "empty": ("METRICS-EMPTY", "the page has no series of SGLang: is this port SGLang's, and has a rank started?"),
+    "truncated": ("METRICS-EMPTY", "the page ended early: read it by hand once (curl -s URL/metrics | tail)"),
+    "timeout": (
+        "METRICS-TIMEOUT",
+        "the HTTP process is busy or stuck: look at its CPU use and at GPU use of the ranks",
+    ),
+}
+
+
+def metrics_missing(context: Context) -> Iterator[Finding]:
+    """The metrics source failed, and the server has had the time to answer."""
+    for state in context.sample.sources:
+        if state.name != "metrics" or state.state not in ("error", "no_data") or state.code not in _FAILURES:
+            continue
+        if state.code == "refused" and not _should_answer(context, state):
+            continue
+        code, advice = _FAILURES[state.code]
+        yield Finding(
+            code,
+            "warn",
+            state.detail,
+            scope="server",
+            server=state.server,
+            evidence={"answer": state.code},
+            sources={"answer": "measured"},
+            advice=advice,
+        )
+
+
+def rank0_only(context: Context) -> Iterator[Finding]:
+    """Only the stats ranks report gauges: what is shown for the others is their group's value."""
+    for server in context.servers:
+        ranks = context.ranks_of(server.id)
+        if server.id not in context.sample.metrics or len(ranks) < 2:
+            continue
+        lines = [rank.line("l1.used") for rank in ranks]
+        visible = sum(1 for line in lines if line.seen is not None and not line.group)
+        if 0 < visible < len(ranks):
+            yield Finding(
+                "METRICS-RANK0-ONLY",
+                "info",
+                f"{visible} of {len(ranks)} ranks report gauges; the others show their group's value (marked ')",
+                scope="server",
+                server=server.id,
+                evidence={"visible_ranks": visible, "ranks": len(ranks)},
+                sources={"visible_ranks": "reported", "ranks": "measured"},
+                advice="--enable-metrics-for-all-schedulers at the next planned restart shows every rank's own gauges",
+            )
+
+
+def _should_answer(context: Context, state: SourceState) -> bool:
+    """A loading server has no port yet. One that answered before, or that was named by URL alone, should have."""
+    if state.server in context.seen_up:
+        return True
+    return any(server.id == state.server and server.pid is None for server in context.servers)

@@ -1,0 +1,87 @@
+"""Host pools that are not what the plan says: HOST-POOL-OVER, HOST-POOL-UNDER, HOST-POOL-MISSING."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ranktop.finding import Finding
+from ranktop.reconcile.rules.rule import Context
+from ranktop.reconcile.verdict import Line, RankVerdict
+
+POOL_LINES = {
+    "host.primary": "primary pool",
+    "host.indexer": "indexer pool",
+    "host.draft": "draft pool",
+    "host.draft_indexer": "draft indexer pool",
+}
+
+
+def pool_differs(context: Context) -> Iterator[Finding]:
+    """A rank's pool differs from the plan by more than the tolerance of its line."""
+    for rank in context.ranks:
+        for line in _pool_lines(rank):
+            if line.status in ("over", "under") and line.difference is not None and line.planned:
+                yield _differs(context, rank, line)
+
+
+def pool_missing(context: Context) -> Iterator[Finding]:
+    """Ready, the plan has a pool, the maps are readable, SGLang's own allocator, and nothing of that size is there."""
+    for server in context.servers:
+        if not server.is_ready or server.plan is None or uses_foreign_allocator(server.plan.launch.storage_backend):
+            continue
+        for rank in context.ranks_of(server.id):
+            for line in _pool_lines(rank):
+                if line.seen is None and line.planned and rank.pid in context.sample.mappings:
+                    yield Finding(
+                        "HOST-POOL-MISSING",
+                        "breach",
+                        f"{POOL_LINES[line.line]} of {line.planned / 1e9:.2f} GB is planned and not mapped",
+                        scope="rank",
+                        server=rank.server,
+                        rank=rank.rank,
+                        evidence={"line": line.line, "planned_bytes": line.planned},
+                        sources={"planned_bytes": "computed"},
+                        advice="compare the server's log line 'Allocating ... host memory' with this plan; "
+                        "if HiCache is off on purpose, the launch that ranktop plans from is not the one that runs",
+                    )
+
+
+def uses_foreign_allocator(storage_backend: str | None) -> bool:
+    """Mooncake and shared-memory owners allocate pools in their own way: absence of ours proves nothing."""
+    return storage_backend in ("mooncake", "shm", "mori", "tensorcast")
+
+
+def _pool_lines(rank: RankVerdict) -> tuple[Line, ...]:
+    return tuple(line for line in rank.lines if line.line in POOL_LINES)
+
+
+def _differs(context: Context, rank: RankVerdict, line: Line) -> Finding:
+    assert line.difference is not None
+    assert line.planned
+    assert line.seen is not None
+    over = line.difference > 0
+    plan = context.plan_of(rank.server)
+    exact = plan.sglang.exact if plan else False
+    percent = 100 * line.difference / line.planned
+    return Finding(
+        "HOST-POOL-OVER" if over else "HOST-POOL-UNDER",
+        "breach" if exact else "warn",
+        f"{POOL_LINES[line.line]} is {_size(line.seen)}, planned {_size(line.planned)} ({percent:+.1f} %)",
+        scope="rank",
+        server=rank.server,
+        rank=rank.rank,
+        evidence={
+            "line": line.line,
+            "planned_bytes": line.planned,
+            "seen_bytes": line.seen,
+            "difference_bytes": line.difference,
+            "difference_percent": round(percent, 2),
+        },
+        sources={"planned_bytes": "computed", "seen_bytes": line.source or ""},
+        advice="this rank was not launched with the flags of its peers, or it allocated for another model or version: "
+        "compare --hicache-size, --kv-cache-dtype and the model revision of this rank with the plan",
+    )
+
+
+def _size(size_bytes: float) -> str:
+    return f"{size_bytes / 1e9:.2f} GB" if size_bytes >= 1e9 else f"{size_bytes / 1e6:.1f} MB"
