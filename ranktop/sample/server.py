@@ -65,3 +65,20 @@ class LoadSnapshot(Struct, frozen=True):
     weight_gib: Annotated[float | None, gauge("weights", "GiB", 7, "memory.weight_gb, which is GiB")] = None
     kv_cache_gib: Annotated[float | None, gauge("kv", "GiB", 7, "memory.kv_cache_gb, which is GiB")] = None
     graph_gib: Annotated[float | None, gauge("graphs", "GiB", 7, "memory.graph_gb, which is GiB")] = None
+    accept_length: Annotated[float | None, gauge("accept", "tokens", 7, "speculative.accept_length")] = None
+    accept_ratio: Annotated[float | None, gauge("acc", "ratio", 6, "speculative.accept_rate, 0..1")] = None
+    mode: Annotated[str | None, label("mode", 8, "disaggregation.mode: prefill, decode, null")] = None
+    bootstrap_queue_requests: Annotated[
+        int | None, gauge("boot", "count", 5, "disaggregation.prefill_bootstrap_queue_reqs")
+    ] = None
+    inflight_queue_requests: Annotated[
+        int | None, gauge("infl", "count", 5, "disaggregation.prefill_inflight_queue_reqs")
+    ] = None
+    prealloc_queue_requests: Annotated[
+        int | None, gauge("pre", "count", 5, "disaggregation.decode_prealloc_queue_reqs")
+    ] = None
+    transfer_queue_requests: Annotated[
+        int | None, gauge("xfer", "count", 5, "disaggregation.decode_transfer_queue_reqs")
+    ] = None
+    paused_requests: Annotated[int | None, gauge("paused", "count", 6, "queues.paused")] = None
+    retracted_requests: Annotated[int | None, gauge("retr", "count", 5, "queues.retracted")] = None

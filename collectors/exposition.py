@@ -1,0 +1,142 @@
+"""A fast reader of Prometheus' text format: name filter first, then labels from a cache, then the value.
+
+The format: prometheus.io/docs/instrumenting/exposition_formats, version 0.0.4. Accepts SGLang's `sglang:` and the
+`sglang_` that an OpenMetrics scrape or a gateway makes of it; names always come out with the colon.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable
+
+from msgspec import Struct
+
+from ranktop.sample import SeriesKey
+
+MAX_LINE_CHARACTERS = 16_384
+MAX_CACHED_KEYS = 50_000
+
+# Values from here on are a "not available" of DCGM's (INT64_BLANK, 2**63 - 16 and its neighbours), not a count.
+_BLANK = 2.0**63
+
+_LABEL = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\]|\\.)*)"(?:,|$)')
+_ESCAPE = re.compile(r"\\(.)")
+_ESCAPED = {"n": "\n", '"': '"', "\\": "\\"}
+
+
+class Exposition(Struct, frozen=True):
+    """What one page holds of the wanted names. NaN, infinities and blanks are left out: they are no sample."""
+
+    points: tuple[tuple[SeriesKey, float], ...]
+    families: int
+    """Families on the page, by their TYPE lines."""
+    wanted_families: int
+    bad_lines: int
+    """Lines of wanted names that could not be read."""
+
+
+class ExpositionParser:
+    """Parser of successive pages of one server. Keeps the labels of the lines it has seen, at most MAX_CACHED_KEYS."""
+
+    def __init__(self, wanted: Iterable[str]) -> None:
+        names = frozenset(wanted)
+        self._spellings = {name: name for name in names} | {_underscored(name): name for name in names}
+        self._family_names = {spelling for name in self._spellings for spelling in _family_spellings(name)}
+        self._keys: dict[str, SeriesKey] = {}
+
+    def parse(self, text: str) -> Exposition:
+        """Read one page. Never raises: a line that cannot be read is counted and left out."""
+        spellings, keys = self._spellings, self._keys
+        points: list[tuple[SeriesKey, float]] = []
+        families = wanted_families = bad_lines = 0
+        for line in text.split("\n"):
+            head, brace, _ = line.partition("{")
+            if head not in spellings:
+                if head.startswith("# TYPE "):
+                    families += 1
+                    wanted_families += head.split(" ", 3)[2] in self._family_names
+                if brace or head.partition(" ")[0] not in spellings:
+                    continue
+            prefix, _, number = line.rpartition(" ")
+            key = keys.get(prefix)
+            if key is None:
+                key, number = self._learn(line)
+                if key is None:
+                    bad_lines += 1
+                    continue
+            try:
+                value = float(number)
+            except ValueError:
+                bad_lines += 1
+                continue
+            if math.isfinite(value) and abs(value) < _BLANK:
+                points.append((key, value))
+        return Exposition(tuple(points), families, wanted_families, bad_lines)
+
+    def _learn(self, line: str) -> tuple[SeriesKey | None, str]:
+        """Key and number of a line seen for the first time, or of one with a timestamp behind its value."""
+        if len(line) > MAX_LINE_CHARACTERS:
+            return None, ""
+        head, brace, rest = line.partition("{")
+        if brace:
+            labels_end = _closing_brace(rest)
+            labels = _labels(rest[:labels_end]) if labels_end is not None else None
+            tail = rest[labels_end + 1 :].split() if labels_end is not None else []
+        else:
+            head, *tail = line.split()
+            labels = ()
+        if labels is None or not 1 <= len(tail) <= 2:
+            return None, ""
+        key = SeriesKey(self._spellings[head], labels)
+        if len(tail) == 1:
+            if len(self._keys) >= MAX_CACHED_KEYS:
+                self._keys.clear()
+            self._keys[line.rpartition(" ")[0]] = key
+        return key, tail[0]
+
+
+def _closing_brace(text: str) -> int | None:
+    """Index of the brace that ends a label set, None when there is none outside quotes."""
+    quoted = escaped = False
+    for index, letter in enumerate(text):
+        if escaped:
+            escaped = False
+        elif quoted and letter == "\\":
+            escaped = True
+        elif letter == '"':
+            quoted = not quoted
+        elif letter == "}" and not quoted:
+            return index
+    return None
+
+
+def _labels(text: str) -> tuple[tuple[str, str], ...] | None:
+    """`a="b",c="d"` as pairs in the page's order, None when it is not that."""
+    pairs: list[tuple[str, str]] = []
+    position = 0
+    while position < len(text):
+        match = _LABEL.match(text, position)
+        if match is None:
+            return None
+        value = match[2]
+        pairs.append((match[1], _ESCAPE.sub(_unescape, value) if "\\" in value else value))
+        position = match.end()
+    return tuple(pairs)
+
+
+def _unescape(match: re.Match[str]) -> str:
+    return _ESCAPED.get(match[1], match[0])
+
+
+def _underscored(name: str) -> str:
+    return name.replace(":", "_")
+
+
+def _family_spellings(series_name: str) -> tuple[str, ...]:
+    """Names under which the TYPE line of a sample line's family may stand."""
+    return tuple(
+        series_name.removesuffix(suffix)
+        for suffix in ("", "_total", "_bucket", "_sum", "_count")
+        if series_name.endswith(suffix)
+    )
