@@ -66,6 +66,9 @@ class RankProcess(Struct, frozen=True):
     cuda_visible_devices: Annotated[str | None, label("visible", 12, "CUDA_VISIBLE_DEVICES at exec, if readable")] = (
         None
     )
+    orphan: Annotated[bool | None, label("orphan", 6, "True: no server process above it any more")] = None
+    namespace_pids: tuple[int, ...] = ()
+    """NSpid: the pid in every pid namespace from the reader's down to the rank's own."""
 
 
 class ServerProcess(Struct, frozen=True):
@@ -79,6 +82,9 @@ class ServerProcess(Struct, frozen=True):
     url: Annotated[str | None, label("url", 24, "where its HTTP server should answer from here")] = None
     demo_state_path: str | None = None
     """RANKTOP_DEMO_STATE of its environment: a stand-in node of `ranktop demo`."""
+    untitled_children: Annotated[int | None, gauge("untitled", "count", 8, "spawned children without a title yet")] = (
+        None
+    )
 
 
 class Processes(Struct, frozen=True):
