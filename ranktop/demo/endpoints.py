@@ -1,0 +1,55 @@
+"""The stand-in's HTTP server on 127.0.0.1: four pages to read, nothing that changes anything."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler
+from socketserver import TCPServer, ThreadingMixIn
+from urllib.parse import urlsplit
+
+from ranktop.demo.launch import HOST
+
+Page = Callable[[], tuple[str, bytes]]
+"""Content type and body."""
+
+
+class Endpoints(ThreadingMixIn, TCPServer):
+    """Bound at once, so that the port is known; it listens only after `open`, as SGLang's does."""
+
+    # Not ThreadingHTTPServer: that one resolves its own host name when it binds.
+    daemon_threads = True
+    allow_reuse_address = True
+
+    def __init__(self, port: int) -> None:
+        super().__init__((HOST, port), _Handler, bind_and_activate=False)
+        self.pages: dict[str, Page] = {}
+        self.server_bind()
+
+    @property
+    def port(self) -> int:
+        return self.server_address[1]
+
+    def open(self, pages: dict[str, Page]) -> None:
+        """Start to listen."""
+        self.pages = pages
+        self.server_activate()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Endpoints  # pyright: ignore[reportIncompatibleVariableOverride]
+    timeout = 10
+
+    def do_GET(self) -> None:
+        page = self.server.pages.get(urlsplit(self.path).path)
+        if page is None:
+            self.send_error(404)
+            return
+        content_type, body = page()
+        self.send_response(200)
+        self.send_header("Content-Type", content_type)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """No access log: SGLang's log here holds what ranktop reads."""

@@ -1,0 +1,142 @@
+"""Starts a stand-in node and ends it. The node is a process tree of its own, in a session of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from ranktop.demo.clock import DemoClock
+from ranktop.demo.launch import launch_line
+from ranktop.demo.scenarios import SCENARIOS
+
+PREFIX = "ranktop-demo-"
+_START_SECONDS = 30.0
+_STOP_SECONDS = 5.0
+
+
+class DemoError(Exception):
+    """The node did not start: one line that says what was tried and what came back."""
+
+
+class DemoNode:
+    """A stand-in node while the `with` block runs. DemoError when it cannot start.
+
+    `speed` scales traffic and `clock`, nothing else. `url` refuses connections until the node is ready, as SGLang's
+    does. It ends with the block, and also when this process ends in any other way.
+    """
+
+    url: str
+    pid: int
+
+    def __init__(self, scenario: str = "healthy", port: int | None = None, seed: int = 7, speed: float = 1.0) -> None:
+        if scenario not in SCENARIOS:
+            raise DemoError(f"no scenario {scenario!r} (there are: {', '.join(SCENARIOS)})")
+        self.scenario = SCENARIOS[scenario]
+        self.clock = DemoClock(time.time(), speed)
+        self._port = port or 0
+        self._seed = seed
+        self._heard = b""
+        self._ready = False
+
+    def __enter__(self) -> Self:
+        self.directory = Path(tempfile.mkdtemp(prefix=PREFIX))
+        self.log_path = self.directory / "node.log"
+        self.state_path = self.directory / "state.json"
+        self._errors = tempfile.TemporaryFile()
+        try:
+            self._process = self._start()
+            self.pid = self._process.pid
+            self.url = self._next_message(time.monotonic() + _START_SECONDS)["url"]
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def wait_ready(self, timeout_seconds: float = _START_SECONDS) -> None:
+        """Return when the ready line is in the log. DemoError when the node fails first or takes longer."""
+        if not self._ready:
+            self._next_message(time.monotonic() + timeout_seconds)
+            self._ready = True
+
+    def alive(self) -> bool:
+        """Whether the main process lives."""
+        return self._process.poll() is None
+
+    def close(self) -> None:
+        """End all of its processes and remove its directory. Can be called twice."""
+        process = getattr(self, "_process", None)
+        if process is not None:
+            _end(process)
+        self._errors.close()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        environment = os.environ | {"RANKTOP_DEMO_STATE": str(self.state_path), "SPT_NOENV": "1"}
+        options = {
+            # Room for the longest title that setproctitle may have to write over these arguments.
+            "--title": launch_line(65535),
+            "--scenario": self.scenario.name,
+            "--directory": self.directory,
+            "--port": self._port,
+            "--seed": self._seed,
+            "--speed": self.clock.speed,
+            "--origin": self.clock.origin_unix_seconds,
+        }
+        arguments = [str(part) for option in options.items() for part in option]
+        return subprocess.Popen(
+            [sys.executable, "-P", "-m", "ranktop.demo.node", *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            bufsize=0,
+            env=environment,
+            start_new_session=True,
+        )
+
+    def _next_message(self, deadline: float) -> dict[str, Any]:
+        stdout = self._process.stdout
+        assert stdout is not None
+        while b"\n" not in self._heard:
+            left = deadline - time.monotonic()
+            if left <= 0 or not select.select([stdout], [], [], left)[0]:
+                raise DemoError("the stand-in node was not ready in time (is this machine very busy?)")
+            chunk = os.read(stdout.fileno(), 4096)
+            if not chunk:
+                raise DemoError(self._why_ended())
+            self._heard += chunk
+        line, self._heard = self._heard.split(b"\n", 1)
+        message = json.loads(line)
+        if "failed" in message:
+            raise DemoError(f"the stand-in node did not start: {message['failed']}")
+        return message
+
+    def _why_ended(self) -> str:
+        code = self._process.wait()
+        self._errors.seek(0)
+        last = self._errors.read().decode(errors="replace").strip().rpartition("\n")[2]
+        return f"the stand-in node ended with code {code} before it was ready{': ' if last else ''}{last}"
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    for pipe in (process.stdin, process.stdout):
+        if pipe is not None:
+            pipe.close()
+    try:
+        process.wait(_STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()

@@ -1,0 +1,79 @@
+"""Log lines in SGLang 0.5.18's formats (sglang-telemetry.md, section d): local time, no zone, the rank's tag."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from ranktop.demo.hardware import GRAPH_GIB, kv_gib, startup_available_gib, weight_gib
+from ranktop.demo.launch import CONTEXT_TOKENS, DEVICE_TOKENS, PoolSizes
+from ranktop.demo.traffic import PrefillBatch, Step
+
+READY = "The server is fired up and ready to roll!"
+EXCEPTION = """Scheduler hit an exception: Traceback (most recent call last):
+RuntimeError: the stand-in's scenario ends this rank"""
+
+
+def line(at_unix_seconds: float, message: str, tag: str = "") -> str:
+    """One line with SGLang's prefix."""
+    stamp = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at_unix_seconds))
+    return f"[{stamp}{' ' + tag if tag else ''}] {message}\n"
+
+
+def server_args(args: dict[str, Any]) -> str:
+    """The resolved arguments as 0.5.18 prints them, keys and all."""
+    return f"server_args=ServerArgs({', '.join(f'{name}={value!r}' for name, value in args.items())})"
+
+
+def start_up(tp: int, sizes: PoolSizes) -> list[str]:
+    """What a rank logs until its host pools are next."""
+    before = startup_available_gib(tp, sizes) + GRAPH_GIB + kv_gib(sizes)
+    after_pool = before - kv_gib(sizes)
+    graph = "target decode CUDA graph"
+    lines = [
+        "Init torch distributed begin.",
+        f"Init torch distributed ends. elapsed={11.2 + 0.05 * tp:.2f} s, mem usage={1.07 + 0.01 * tp:.2f} GB",
+        f"Load weight begin. avail mem={before + weight_gib(tp):.2f} GB",
+        f"Load weight end. elapsed={84.2 + 0.4 * tp:.2f} s, type=GlmMoeDsaForCausalLM, quant=fp8, fmt=e4m3, "
+        f"avail mem={before:.2f} GB, mem usage={weight_gib(tp):.2f} GB.",
+        f"KV Cache is allocated. dtype: torch.float8_e4m3fn, #tokens: {DEVICE_TOKENS}, KV size: {kv_gib(sizes):.2f} GB",
+        f"Memory pool end. avail mem={after_pool:.2f} GB",
+        f"Capture {graph} begin. backend=full, num_tokens_per_req=1, bs=[1, 2, 4], avail mem={after_pool:.2f} GB",
+        f"Capture {graph} end. elapsed={21.7 + 0.1 * tp:.2f} s, mem usage={GRAPH_GIB:.2f} GB, "
+        f"avail mem={after_pool - GRAPH_GIB:.2f} GB.",
+    ]
+    if tp == 0:
+        lines.append(
+            f"max_total_num_tokens={DEVICE_TOKENS}, chunked_prefill_size=8192, max_prefill_tokens=16384, "
+            f"max_running_requests=48, context_len={CONTEXT_TOKENS}, "
+            f"available_gpu_mem={startup_available_gib(tp, sizes):.2f} GB"
+        )
+    return lines
+
+
+def host_pools(sizes: PoolSizes) -> list[str]:
+    """What a rank logs just before it allocates its host pools. GB is 1e9."""
+    return [
+        f"Allocating kv hierarchical KV host pool: {sizes.tokens} tokens, "
+        f"{sizes.primary_bytes / 1e9:.2f} GB host memory.",
+        f"Allocating {sizes.indexer_bytes / 1e9:.2f} GB host memory for DSA indexer (layout=page_first).",
+    ]
+
+
+def prefill(step: Step, batch: PrefillBatch) -> str:
+    """One prefill report."""
+    return (
+        f"Prefill batch, #new-seq: 1, #new-token: {batch.new_tokens}, #cached-token: {batch.cached_tokens}, "
+        f"token usage: {step.used_tokens / DEVICE_TOKENS:.2f}, #running-req: {step.running}, "
+        f"#queue-req: {step.queued}, #pending-token: 0, cuda graph: False, "
+        f"input throughput (token/s): {step.input_tokens / step.seconds:.2f}"
+    )
+
+
+def decode(step: Step) -> str:
+    """One decode report."""
+    return (
+        f"Decode batch, #running-req: {step.running}, #token: {step.used_tokens}, "
+        f"token usage: {step.used_tokens / DEVICE_TOKENS:.2f}, cuda graph: True, "
+        f"gen throughput (token/s): {step.decode_tokens / step.seconds:.2f}, #queue-req: {step.queued}"
+    )

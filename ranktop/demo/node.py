@@ -1,0 +1,118 @@
+"""The main process of a stand-in node: parent of the ranks, HTTP server, log, simulated hardware.
+
+It says to the launcher on standard output, one JSON object a line: `{"url": ...}`, then `{"ready": true}` or
+`{"failed": why}`, and ends when its standard input closes or a signal asks it to.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import selectors
+import shutil
+import signal
+import socket
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ranktop.demo.clock import DemoClock
+from ranktop.demo.launch import HOST, launch_line
+from ranktop.demo.ranks import Ranks, StartError
+from ranktop.demo.scenarios import SCENARIOS
+
+if TYPE_CHECKING:
+    from ranktop.demo.standin import StandIn
+
+_TICK_SECONDS = 1.0
+
+
+def main() -> None:
+    options = _options()
+    directory = Path(options.directory)
+    try:
+        _run(options, directory)
+    except StartError as error:
+        _say({"failed": str(error)})
+        raise SystemExit(1) from None
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def _run(options: argparse.Namespace, directory: Path) -> None:
+    wake = _wake_on_signals()
+    metrics = directory / "metrics"
+    metrics.mkdir()
+    # Importing ranktop dropped it; this process writes the HTTP process's own series.
+    os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(metrics)
+    import setproctitle
+
+    from ranktop.demo.standin import StandIn
+
+    scenario = SCENARIOS[options.scenario]
+    clock = DemoClock(options.origin, options.speed)
+    log_fd = os.open(directory / "node.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    node = StandIn(scenario, options.seed, clock, directory, log_fd, options.port)
+    setproctitle.setproctitle(launch_line(node.port, scenario.all_schedulers))
+    _say({"url": f"http://{HOST}:{node.port}"})
+    node.log_start()
+    ranks = Ranks(scenario, node.sizes, directory, log_fd, launcher_fd=sys.stdin.fileno())
+    try:
+        _loop(node, ranks, wake)
+    finally:
+        ranks.stop()
+
+
+def _loop(node: StandIn, ranks: Ranks, wake: socket.socket) -> None:
+    """Until the launcher closes our standard input, or a signal comes."""
+    with selectors.DefaultSelector() as selector:
+        selector.register(sys.stdin, selectors.EVENT_READ)
+        selector.register(wake, selectors.EVENT_READ)
+        for child in ranks.children:
+            selector.register(child.stdout, selectors.EVENT_READ, child)
+        tick_at = time.monotonic()
+        while True:
+            for key, _ in selector.select(max(0.0, tick_at - time.monotonic())):
+                if key.data is None:
+                    return
+                if not ranks.hear(key.data):
+                    selector.unregister(key.fileobj)
+            if ranks.ready and not node.is_open:
+                node.open(ranks)
+                _say({"ready": True})
+                tick_at = time.monotonic()
+            if time.monotonic() >= tick_at:
+                node.tick(ranks, _TICK_SECONDS)
+                tick_at = max(tick_at + _TICK_SECONDS, time.monotonic())
+
+
+def _wake_on_signals() -> socket.socket:
+    """A socket that becomes readable when a signal asks this process to end."""
+    ours, theirs = socket.socketpair()
+    theirs.setblocking(False)
+    signal.set_wakeup_fd(theirs.detach())
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, lambda *_: None)
+    return ours
+
+
+def _say(message: dict[str, object]) -> None:
+    print(json.dumps(message), flush=True)
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--title", required=True, help="only makes room for the title")
+    parser.add_argument("--scenario", required=True)
+    parser.add_argument("--directory", required=True)
+    parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--seed", type=int, required=True)
+    parser.add_argument("--speed", type=float, required=True)
+    parser.add_argument("--origin", type=float, required=True)
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,63 @@
+"""One rank of the stand-in node: a process with SGLang's title, real host pools and its own metric files.
+
+It adds to its series what the main process tells it through its standard input, one JSON list of operations a line,
+and ends when that closes. What it says on standard output is one JSON object: `{"mapped": bytes}` or `{"failed": why}`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import mmap
+import os
+import sys
+
+from ranktop.demo.lifeline import die_with_parent
+
+
+def main() -> None:
+    options = _options()
+    die_with_parent()
+    import setproctitle
+
+    setproctitle.setproctitle(options.title)
+    try:
+        pools = [map_pool(size) for size in options.pools]
+    except OSError as error:
+        _say({"failed": f"mapping {sum(options.pools):,} bytes of host pools: {error.strerror}"})
+        raise SystemExit(1) from None
+    _say({"mapped": sum(len(pool) for pool in pools)})
+    # Importing ranktop dropped it; this process is to write into the stand-in server's files.
+    os.environ["PROMETHEUS_MULTIPROC_DIR"] = options.metrics
+    from ranktop.demo.exposition import SCHEDULER_FAMILIES, Writer
+    from ranktop.demo.series import rank_labels
+
+    writer = Writer(SCHEDULER_FAMILIES, rank_labels(options.tp))
+    _say({"ready": True})
+    for line in sys.stdin:
+        order = json.loads(line)
+        if "exit" in order:
+            raise SystemExit(order["exit"])
+        writer.apply(order["operations"])
+
+
+def map_pool(size_bytes: int) -> mmap.mmap:
+    """A host pool as SGLang's default allocator maps it: shared, anonymous, every page present."""
+    return mmap.mmap(-1, size_bytes, flags=mmap.MAP_SHARED | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE)
+
+
+def _say(message: dict[str, object]) -> None:
+    print(json.dumps(message), flush=True)
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--title", required=True)
+    parser.add_argument("--tp", type=int, required=True)
+    parser.add_argument("--metrics", required=True)
+    parser.add_argument("--pools", type=int, nargs="*", required=True)
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()
