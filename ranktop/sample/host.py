@@ -69,6 +69,10 @@ class Host(Struct, frozen=True):
     page_size_bytes: Annotated[int, label("page", 6, "size of a base page")] = 4096
     pressure: Pressure | None = None
     reserve_bytes: Annotated[int | None, gauge("reserve", "bytes", 9, "the start-up reserve scaled by a demo")] = None
+    refault_file_pages: Annotated[int | None, counter("refault", "pages", 10, "workingset_refault_file of vmstat")] = (
+        None
+    )
+    numa_balancing: Annotated[int | None, label("balance", 7, "kernel.numa_balancing: pinned pages never move")] = None
 
 
 class NumaNode(Struct, frozen=True):
