@@ -40,6 +40,19 @@ class ModelFacts(Struct, frozen=True):
     qk_rope_head_dim: int | None = None
     index_head_dim: int | None = None
     index_layers: int | None = None
+    """Layers that compute their own index; the others share one."""
+    attention: Literal["dsa", "mla", "gqa"] = "dsa"
+    kv_heads: int | None = None
+    head_dim: int | None = None
+    v_head_dim: int | None = None
+    full_index_layers: tuple[int, ...] = ()
+    """Which layers those are by pattern, or frequency and offset; empty for all."""
+    listed_index_layers: tuple[int, ...] = ()
+    """Which layers those are by the config's explicit list, which SGLang reads from 0.5.20 on."""
+    architecture: str | None = None
+    max_position: int | None = None
+    notes: tuple[str, ...] = ()
+    """What of this model the plan does not cover."""
 
 
 class Rewrite(Struct, frozen=True):
@@ -173,6 +186,8 @@ class Eligibility(Struct, frozen=True):
     rule: str
     verdict: EligibilityVerdict
     message: str
+    finding: str | None = None
+    """The PLAN code that this raises, None where it is only worth listing."""
 
 
 class Plan(Struct, frozen=True):

@@ -1,0 +1,77 @@
+"""What this version does with a combination of flags: accepted, rejected, rewritten, ignored, or never guarded.
+
+Conjunctions, not single flags: support for each of two features says nothing of both together.
+"""
+
+from __future__ import annotations
+
+from ranktop.plan.arguments import Arguments, flag_name
+from ranktop.plan.flags import FIRST_VERSION, field_of
+from ranktop.plan.hicache_rules import HICACHE_RULES
+from ranktop.plan.launch import LaunchRequest
+from ranktop.plan.layersplit_rules import LAYER_SPLIT_RULES
+from ranktop.plan.parallel_rules import PARALLEL_RULES
+from ranktop.plan.plan import Eligibility, EligibilityVerdict, ModelFacts
+from ranktop.plan.profiles import Profile, version_key
+from ranktop.plan.resolve import Resolved
+from ranktop.plan.rule import Case, Rule
+
+_FINDINGS: dict[EligibilityVerdict, str] = {
+    "rejected": "PLAN-REJECTED",
+    "rewritten": "PLAN-REWRITTEN",
+    "ignored": "PLAN-SILENT-NOOP",
+    "untested": "PLAN-UNTESTED",
+}
+
+
+def check_eligibility(
+    asked: Arguments, resolved: Resolved, profile: Profile, model: ModelFacts, request: LaunchRequest
+) -> tuple[Eligibility, ...]:
+    """Every row that applies, rejections first."""
+    case = Case(asked, resolved.args, model, profile)
+    found = _flag_rows(request, profile)
+    found += [_row(rule) for rule in (*LAYER_SPLIT_RULES, *PARALLEL_RULES, *HICACHE_RULES) if rule.applies(case)]
+    found += [
+        Eligibility(
+            flag_name(change.flag),
+            "rewritten",
+            f"{change.requested} -> {change.resolved}: {change.why}",
+            "PLAN-REWRITTEN",
+        )
+        for change in resolved.rewritten
+    ]
+    order = ("rejected", "ignored", "untested", "rewritten", "accepted")
+    return tuple(sorted(found, key=lambda row: order.index(row.verdict)))
+
+
+def layer_split_reasons(args: Arguments, profile: Profile, model: ModelFacts) -> tuple[str, ...]:
+    """Why a launch that asks for LayerSplit does not get it; empty when it does or does not ask."""
+    case = Case(args, args, model, profile)
+    refusing = ("rejected", "ignored")
+    return tuple(rule.message for rule in LAYER_SPLIT_RULES if rule.verdict in refusing and rule.applies(case))
+
+
+def _row(rule: Rule) -> Eligibility:
+    return Eligibility(rule.rule, rule.verdict, rule.message, rule.finding or _FINDINGS.get(rule.verdict))
+
+
+def _flag_rows(request: LaunchRequest, profile: Profile) -> list[Eligibility]:
+    """Flags that this release does not have yet, or no longer."""
+    if request.resolved:
+        return []
+    version = version_key(profile.version)
+    rows = [
+        Eligibility(flag_name(field), "rejected", f"{flag_name(field)} first exists in {since}", "PLAN-REJECTED")
+        for field, since in FIRST_VERSION.items()
+        if request.flags.get(field) and version < version_key(since)
+    ]
+    if version >= (0, 5, 20):
+        rows += [
+            Eligibility(flag, "rejected", f"{flag} was removed in 0.5.20; {_replacement(flag)}", "PLAN-REJECTED")
+            for flag in request.legacy_flags
+        ]
+    return rows
+
+
+def _replacement(flag: str) -> str:
+    return f"use {flag_name(field_of(flag)[0] or '')}"
