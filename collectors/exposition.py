@@ -6,7 +6,6 @@ The format: prometheus.io/docs/instrumenting/exposition_formats, version 0.0.4. 
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable
 
@@ -50,17 +49,25 @@ class ExpositionParser:
         spellings, keys = self._spellings, self._keys
         points: list[tuple[SeriesKey, float]] = []
         families = wanted_families = bad_lines = 0
+        unwanted = "\n"
         for line in text.split("\n"):
-            head, brace, _ = line.partition("{")
-            if head not in spellings:
-                if head.startswith("# TYPE "):
+            # Buckets of families that nobody asked for are most of a page, and they come in runs.
+            if line.startswith(unwanted):
+                continue
+            if line.startswith("#"):
+                if line.startswith("# TYPE "):
                     families += 1
-                    wanted_families += head.split(" ", 3)[2] in self._family_names
-                if brace or head.partition(" ")[0] not in spellings:
-                    continue
+                    wanted_families += line.split(" ", 3)[2] in self._family_names
+                continue
             prefix, _, number = line.rpartition(" ")
             key = keys.get(prefix)
             if key is None:
+                head, brace, _ = line.partition("{")
+                if brace and head not in spellings:
+                    unwanted = head + brace
+                    continue
+                if not brace and head.partition(" ")[0] not in spellings:
+                    continue
                 key, number = self._learn(line)
                 if key is None:
                     bad_lines += 1
@@ -70,7 +77,7 @@ class ExpositionParser:
             except ValueError:
                 bad_lines += 1
                 continue
-            if math.isfinite(value) and abs(value) < _BLANK:
+            if -_BLANK < value < _BLANK:  # which NaN is not
                 points.append((key, value))
         return Exposition(tuple(points), families, wanted_families, bad_lines)
 

@@ -1,0 +1,166 @@
+"""A metrics page by name and rank, and what its counters gained since the page before.
+
+Who writes a family, and so how its samples join, is said in `families.py`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ranktop.reconcile.families import FAMILIES
+from ranktop.sample import MetricsPage, RankTag, SeriesKey
+
+_EVERY_RANK = "sglang:max_total_num_tokens"
+_STATS_RANKS = "sglang:num_running_reqs"
+_WITH_PID = "sglang:num_retracted_reqs"
+_COUNTER_NAMES = frozenset(
+    name for family in FAMILIES.values() if family.kind != "gauge" for name in family.series_names
+)
+
+
+class RankLabels(NamedTuple):
+    """A rank as scheduler series label it; an absent label counts as 0. `tp` is global within the engine."""
+
+    dp: int
+    pp: int
+    tp: int
+
+
+class Value(Struct, frozen=True):
+    """A value for a rank. `group`: it is that of the rank's group, not the rank's own."""
+
+    value: float
+    group: bool = False
+
+
+class Series:
+    """An index over one page. Rows of a priority class are left out: they break the total down."""
+
+    def __init__(self, page: MetricsPage | None) -> None:
+        self._rows: dict[str, list[tuple[dict[str, str], float]]] = {}
+        for key, value in page.points if page is not None else ():
+            labels = dict(key.labels)
+            if not labels.get("priority"):
+                self._rows.setdefault(key.name, []).append((labels, value))
+        self.at_unix_seconds = page.at_unix_seconds if page is not None else None
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._rows
+
+    def rows(self, name: str, **wanted: str) -> list[tuple[dict[str, str], float]]:
+        """Labels and value of every sample of that name that carries the wanted label values."""
+        rows = self._rows.get(name, [])
+        if not wanted:
+            return rows
+        return [row for row in rows if all(row[0].get(label) == value for label, value in wanted.items())]
+
+    def total(self, name: str, **wanted: str) -> float | None:
+        """Sum over every sample, None when there is none. Not for copies: see `logical`."""
+        values = [value for _, value in self.rows(name, **wanted)]
+        return sum(values) if values else None
+
+    def own(self, name: str, rank: RankLabels, **wanted: str) -> float | None:
+        """The rank's own value of a scheduler series. None when the page has none, or several that differ."""
+        values = {value for labels, value in self.rows(name, **wanted) if rank_of(labels) == rank}
+        return values.pop() if len(values) == 1 else None
+
+    def of_rank(self, name: str, tag: RankTag, **wanted: str) -> Value | None:
+        """The rank's own value, else that of its group's first visible stats rank (same dp and pp)."""
+        rank = labels_of(tag)
+        visible = self.stats_ranks()
+        if rank in visible or not visible:
+            own = self.own(name, rank, **wanted)
+            return Value(own) if own is not None else None
+        for peer in sorted(visible):
+            if (peer.dp, peer.pp) == (rank.dp, rank.pp):
+                value = self.own(name, peer, **wanted)
+                return Value(value, group=True) if value is not None else None
+        return None
+
+    def ranks(self) -> frozenset[RankLabels]:
+        """Every rank that writes this page: its constants come from all of them in every version."""
+        return self._ranks_in(_EVERY_RANK)
+
+    def stats_ranks(self) -> frozenset[RankLabels]:
+        """The ranks whose gauges and batch counters are reported; a seeded 0 of another rank is no report."""
+        return self._ranks_in(_STATS_RANKS)
+
+    def pids(self) -> dict[int, RankLabels]:
+        """Rank by the pid that it wrote under, also of ranks that have died: only this gauge carries one."""
+        found = ((labels.get("pid", ""), rank_of(labels)) for labels, _ in self.rows(_WITH_PID))
+        return {int(pid): rank for pid, rank in found if pid.isdecimal() and rank is not None}
+
+    def groups(self) -> int:
+        """DP groups and replicas on this page, at least 1. The ranks of one group schedule alike."""
+        return max(1, len({rank.dp for rank in self.ranks() | self.stats_ranks()}))
+
+    def leaders(self) -> tuple[RankLabels, ...]:
+        """One stats rank a group: where a value that all ranks of a group share is read once."""
+        first: dict[int, RankLabels] = {}
+        for rank in sorted(self.stats_ranks()):
+            first.setdefault(rank.dp, rank)
+        return tuple(first.values())
+
+    def over_groups(self, name: str, **wanted: str) -> float | None:
+        """A stats series summed over groups, each group counted once. None when no group reports it."""
+        values = [self.own(name, rank, **wanted) for rank in self.leaders()]
+        known = [value for value in values if value is not None]
+        return sum(known) if known else None
+
+    def _ranks_in(self, name: str) -> frozenset[RankLabels]:
+        found = (rank_of(labels) for labels, _ in self.rows(name))
+        return frozenset(rank for rank in found if rank is not None)
+
+
+def rank_of(labels: dict[str, str]) -> RankLabels | None:
+    """The rank that a scheduler series belongs to, None for a series without rank labels."""
+    if "tp_rank" not in labels:
+        return None
+    try:
+        return RankLabels(int(labels.get("dp_rank", 0)), int(labels.get("pp_rank", 0)), int(labels["tp_rank"]))
+    except ValueError:
+        return None
+
+
+def labels_of(tag: RankTag) -> RankLabels:
+    """A process's tag as scheduler series label it."""
+    return RankLabels(tag.dp or 0, tag.pp or 0, tag.tp or 0)
+
+
+def gained(before: float | None, after: float) -> float:
+    """What a counter gained since the page before.
+
+    A smaller value is another process's: a server's counters start at 0 with it, so all of the new value was gained
+    within the window (Prometheus' `increase` reads it so too). `before` None means the series had no event yet.
+    """
+    return after - before if before is not None and before <= after else after
+
+
+def window(before: MetricsPage | None, after: MetricsPage) -> Series:
+    """The newer page with each counter (and histogram) replaced by what it gained; gauges as they stand.
+
+    Without a page before, counters count from the server's start. A series that the page before lacks is new and
+    counts from 0. Samples of equal labels (replicas behind one address) are summed first.
+    """
+    then = _counters(before)
+    now = _counters(after)
+    gauges = tuple((key, value) for key, value in after.points if key.name not in _COUNTER_NAMES)
+    gains = tuple((key, gained(then.get(key), value)) for key, value in now.items())
+    return Series(replace(after, points=gauges + gains))
+
+
+def seconds_between(before: MetricsPage | None, after: MetricsPage) -> float | None:
+    """Seconds between two pages, None without a page before or when the clock went back."""
+    seconds = after.at_unix_seconds - before.at_unix_seconds if before is not None else 0.0
+    return seconds if seconds > 0 else None
+
+
+def _counters(page: MetricsPage | None) -> dict[SeriesKey, float]:
+    sums: dict[SeriesKey, float] = {}
+    for key, value in page.points if page is not None else ():
+        if key.name in _COUNTER_NAMES:
+            sums[key] = sums.get(key, 0.0) + value
+    return sums
