@@ -40,7 +40,7 @@ def quantile(counts: Mapping[float, float], share: float) -> float | None:
             if math.isinf(bound):
                 return below_bound
             lower = min(below_bound, bound)
-            return lower + (bound - lower) * max(0.0, wanted - below_count) / (count - below_count)
+            return lower + (bound - lower) * (max(0.0, wanted - below_count) / (count - below_count))
         below_bound, below_count = bound if not math.isinf(bound) else below_bound, count
     return below_bound
 

@@ -130,25 +130,19 @@ def labels_of(tag: RankTag) -> RankLabels:
     return RankLabels(tag.dp or 0, tag.pp or 0, tag.tp or 0)
 
 
-def gained(before: float | None, after: float) -> float:
-    """What a counter gained since the page before.
-
-    A smaller value is another process's: a server's counters start at 0 with it, so all of the new value was gained
-    within the window (Prometheus' `increase` reads it so too). `before` None means the series had no event yet.
-    """
-    return after - before if before is not None and before <= after else after
-
-
 def window(before: MetricsPage | None, after: MetricsPage) -> Series:
     """The newer page with each counter (and histogram) replaced by what it gained; gauges as they stand.
 
     Without a page before, counters count from the server's start. A series that the page before lacks is new and
-    counts from 0. Samples of equal labels (replicas behind one address) are summed first.
+    counts from 0. One counter that went back means another server behind the address: the counters of a page live and
+    die together (a dead rank's mmap file stays), so all of them then count from 0, even those that have grown past
+    their old value. Samples of equal labels (replicas behind one address) are summed first.
     """
-    then = _counters(before)
-    now = _counters(after)
+    then, now = _counters(before), _counters(after)
+    if any(value < then.get(key, 0.0) for key, value in now.items()):
+        then = {}
     gauges = tuple((key, value) for key, value in after.points if key.name not in _COUNTER_NAMES)
-    gains = tuple((key, gained(then.get(key), value)) for key, value in now.items())
+    gains = tuple((key, value - then.get(key, 0.0)) for key, value in now.items())
     return Series(replace(after, points=gauges + gains))
 
 

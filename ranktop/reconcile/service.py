@@ -32,7 +32,7 @@ _STATS_NAMES = frozenset(
 
 
 class Acceptance(Struct, frozen=True):
-    """Speculative decoding. `length_tokens`: accepted and bonus tokens a step; `ratio`: accepted drafts of all drafts."""
+    """Speculative decoding. `length_tokens`: accepted and bonus tokens a step, `ratio`: accepted drafts of all."""
 
     length_tokens: float | None = None
     ratio: float | None = None

@@ -1,0 +1,20 @@
+"""Metrics pages for tests: from text, or from a genuine sample."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from collectors.exposition import ExpositionParser
+from ranktop.reconcile.families import SERIES_NAMES
+from ranktop.sample import MetricsPage
+
+
+def page(text: str, at: float = 0.0) -> MetricsPage:
+    """A page from exposition lines. `*` stands for the `sglang:` of every name."""
+    lines = "".join(line.strip().replace("*", "sglang:", 1) + "\n" for line in text.splitlines())
+    return MetricsPage("a:1", at, 0.01, len(lines), ExpositionParser(SERIES_NAMES).parse(lines).points)
+
+
+def sample_page(shared: Path, name: str, at: float = 0.0) -> MetricsPage:
+    """A genuine page of `shared/samples`."""
+    return page((shared / "samples" / f"{name}.prom").read_text(), at)
