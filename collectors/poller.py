@@ -40,7 +40,7 @@ class Poller:
     """A `SampleFeed` over live sources.
 
     `local` runs from the start. `for_server` is asked once for every server that appears and gives the groups that
-    read it; they end when the server does.
+    read it; they end when the server does. `given` servers are read though they are no process of this node.
     """
 
     def __init__(
@@ -49,12 +49,14 @@ class Poller:
         for_server: Callable[[ServerProcess], Sequence[Group]],
         *,
         given: Sequence[ServerProcess] = (),
+        least_period_seconds: float = 0.0,
         wall: Callable[[], float] = time.time,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._local = local
         self._for_server = for_server
         self._given = tuple(given)
+        self._least_period_seconds = least_period_seconds
         self._wall = wall
         self._monotonic = monotonic
         self._lock = threading.Lock()
@@ -141,7 +143,7 @@ class Poller:
                 if due[index] <= self._monotonic() and not stop.is_set():
                     self._read(collector, stop)
                     # From now and not from when it was due: after a hang or a suspend nothing is caught up on.
-                    due[index] = self._monotonic() + collector.period_seconds
+                    due[index] = self._monotonic() + max(collector.period_seconds, self._least_period_seconds)
             stop.wait(max(0.0, min(due.values()) - self._monotonic()))
 
     def _read(self, collector: Collector, stop: threading.Event) -> None:

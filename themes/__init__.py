@@ -1,0 +1,1 @@
+"""Colour themes as TOML, one file a theme; `tui.themes` reads them."""

@@ -1,0 +1,94 @@
+"""`ranktop demo`: a stand-in node, watched."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from types import FrameType
+
+import click
+
+from ranktop.cli.errors import OK, UsageProblem
+from ranktop.cli.node_options import NodeOptions, make_feed, make_reconciler
+from ranktop.demo.launcher import DemoError, DemoNode
+from ranktop.demo.scenarios import SCENARIOS
+from ranktop.finding import Finding, exit_code
+from ranktop.reconcile.grouping import rank_span
+
+
+@click.command()
+@click.argument("scenario", default="healthy")
+@click.option("--list", "list_scenarios", is_flag=True, help="Name the scenarios and what each must show.")
+@click.option("--port", type=click.IntRange(1, 65535), default=None, help="Port of the server. Default: a free one.")
+@click.option(
+    "--headless", type=click.FloatRange(0), default=None, metavar="SECONDS", help="No screen; counted from ready."
+)
+@click.option("--speed", type=click.FloatRange(0.01, 1000), default=1.0, show_default=True, help="Scales the traffic.")
+@click.option("--theme", default=None, metavar="NAME|FILE", help="Colour theme.")
+@click.option("--ascii", "ascii_only", is_flag=True, help="Only ASCII signs.")
+@click.option("--no-mouse", is_flag=True, help="Leave the mouse to the terminal.")
+def demo(
+    scenario: str,
+    list_scenarios: bool,
+    port: int | None,
+    headless: float | None,
+    speed: float,
+    theme: str | None,
+    ascii_only: bool,
+    no_mouse: bool,
+) -> int:
+    """Start a stand-in SGLang node (real processes and pools, simulated GPUs) and watch it."""
+    if list_scenarios:
+        for known in SCENARIOS.values():
+            click.echo(f"{known.name:<20} {known.title}")
+        return OK
+    if scenario not in SCENARIOS:
+        raise UsageProblem(f"demo: no scenario {scenario!r} (one of {', '.join(SCENARIOS)})")
+    if headless is None and not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise UsageProblem("demo: needs a terminal (give --headless SECONDS in a script)")
+    _end_on_signals()
+    try:
+        with DemoNode(scenario, port=port, speed=speed) as node:
+            if headless is not None:
+                return _headless(node, headless)
+            from ranktop.cli.watch import show
+
+            node.wait_ready()
+            return show(NodeOptions(pids=(node.pid,)), theme=theme, ascii_only=ascii_only, mouse=not no_mouse)
+    except DemoError as problem:
+        raise UsageProblem(f"demo: {problem}") from problem
+
+
+def _headless(node: DemoNode, seconds: float) -> int:
+    """Judge the node once a second; print what opens; exit by the worst that opened."""
+    print(f"demo: url={node.url} pid={node.pid} log={node.log_path}", flush=True)
+    node.wait_ready()
+    print("demo: ready", flush=True)
+    options = NodeOptions(pids=(node.pid,))
+    feed, reconciler = make_feed(options), make_reconciler(options)
+    parent = os.getppid()
+    opened: dict[tuple[str, str | None, tuple[str, ...]], Finding] = {}
+    feed.start()
+    try:
+        ends = time.monotonic() + seconds
+        while time.monotonic() < ends and os.getppid() == parent:
+            for finding in reconciler.update(feed.sample()).findings:
+                if opened.setdefault((finding.code, finding.server, finding.ranks), finding) is finding:
+                    where = rank_span(finding.ranks) or finding.server or "node"
+                    print(f"demo: {finding.severity} {finding.code} {where}: {finding.message}", flush=True)
+            time.sleep(max(0.0, min(1.0, ends - time.monotonic())))
+    finally:
+        feed.stop()
+    return exit_code(list(opened.values()))
+
+
+def _end_on_signals() -> None:
+    """SIGTERM and SIGHUP unwind like Ctrl-C, so that the node and its files go too."""
+
+    def end(_number: int, _frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, end)
+    signal.signal(signal.SIGHUP, end)

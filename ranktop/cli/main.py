@@ -1,0 +1,88 @@
+"""The `ranktop` command: finds the subcommand's file, turns every failure into one line and an exit code."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Sequence
+
+import click
+
+import ranktop
+from ranktop.cli.errors import INTERRUPTED, NOTHING, USAGE, NothingToLookAt, UsageProblem
+from ranktop.plan.plan import PlanError
+
+COMMANDS = {
+    "watch": "live screen of this node (what plain `ranktop` does)",
+    "demo": "start a stand-in node and watch it",
+    "plan": "what a launch will take, per rank and per node",
+    "preflight": "the plan held against this host, before launching",
+    "check": "one look without a screen, for people and scripts",
+    "doctor": "what ranktop can and cannot see here",
+}
+"""Subcommands and their one-line help, so that `--help` imports none of them."""
+
+
+class LazyGroup(click.Group):
+    """Imports `ranktop.cli.<command>` only when that command runs: `ranktop plan` must not pay for the screen."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        return getattr(importlib.import_module(f"ranktop.cli.{cmd_name}"), cmd_name)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(ranktop.__version__, prog_name="ranktop")
+def cli() -> None:
+    """Watch an SGLang node: does what is allocated, pinned and moved match what this launch was to do?"""
+
+
+def main() -> None:
+    """Console script."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run a command line, print errors as one line on stderr, return the exit code."""
+    arguments = _with_default_command(arguments)
+    try:
+        code = cli.main(arguments, prog_name="ranktop", standalone_mode=False)
+    except click.exceptions.NoArgsIsHelpError as usage:
+        usage.show()
+        return USAGE
+    except click.ClickException as problem:
+        return _fail(problem.format_message(), USAGE)
+    except (UsageProblem, PlanError) as problem:
+        return _fail(str(problem), USAGE)
+    except NothingToLookAt as problem:
+        return _fail(str(problem), NOTHING)
+    except (click.Abort, KeyboardInterrupt):
+        return INTERRUPTED
+    except BrokenPipeError:
+        # The reader went away (`ranktop plan | head`): nobody is left to tell.
+        sys.stderr.close()
+        return INTERRUPTED
+    return code if isinstance(code, int) else 0
+
+
+def _with_default_command(arguments: Sequence[str]) -> list[str]:
+    """`ranktop --url ...` is `ranktop watch --url ...`."""
+    first = arguments[0] if arguments else ""
+    if first in ("-h", "--help", "--version") or first in COMMANDS:
+        return list(arguments)
+    if not first or first.startswith("-"):
+        return ["watch", *arguments]
+    return list(arguments)
+
+
+def _fail(message: str, code: int) -> int:
+    print("ranktop: " + " ".join(message.split()), file=sys.stderr)
+    return code

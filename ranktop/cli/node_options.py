@@ -1,0 +1,135 @@
+"""The options that every command which looks at a node shares, and the feed that they describe."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urlsplit
+
+import click
+from msgspec import Struct
+
+from ranktop.cli.errors import UsageProblem
+
+if TYPE_CHECKING:
+    from collectors.poller import Poller
+    from ranktop.reconcile import Reconciler
+    from ranktop.sample import ServerProcess
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+class NodeOptions(Struct, frozen=True):
+    """Which servers, which roots, how often."""
+
+    urls: tuple[str, ...] = ()
+    pids: tuple[int, ...] = ()
+    launch: str | None = None
+    proc_root: str = "/proc"
+    sys_root: str = "/sys"
+    interval_seconds: float = 1.0
+    scrape_seconds: float = 5.0
+
+
+def node_options(command: _Command) -> _Command:
+    """Adds the shared options; the command receives them as one `node: NodeOptions`."""
+
+    @functools.wraps(command)
+    def gather(
+        url: tuple[str, ...],
+        pid: tuple[int, ...],
+        launch: str | None,
+        proc_root: str,
+        sys_root: str,
+        interval: float,
+        scrape_interval: float,
+        **rest: Any,
+    ) -> Any:
+        urls = tuple(_checked_url(text) for text in url)
+        return command(node=NodeOptions(urls, pid, launch, proc_root, sys_root, interval, scrape_interval), **rest)
+
+    wrapped: Any = gather
+    for option in reversed(_OPTIONS):
+        wrapped = option(wrapped)
+    return wrapped
+
+
+_FOLDER = click.Path(exists=True, file_okay=False)
+_OPTIONS = (
+    click.option("--url", multiple=True, metavar="URL", help="Only this server; may be given again."),
+    click.option("--pid", multiple=True, type=int, metavar="PID", help="Only the server with this main process."),
+    click.option(
+        "--launch",
+        type=click.Path(exists=True, dir_okay=False),
+        metavar="FILE",
+        help="Launch line to plan from, for a server that does not tell its own.",
+    ),
+    click.option("--proc-root", default="/proc", type=_FOLDER, show_default=True, help="Where /proc is mounted."),
+    click.option("--sys-root", default="/sys", type=_FOLDER, show_default=True, help="Where /sys is mounted."),
+    click.option("--interval", default=1.0, type=click.FloatRange(0.2, 60), show_default=True, metavar="SECONDS"),
+    click.option(
+        "--scrape-interval",
+        default=5.0,
+        type=click.FloatRange(1, 300),
+        show_default=True,
+        metavar="SECONDS",
+        help="Least time between two metrics pages; never closer than 50x the server's response time.",
+    ),
+)
+
+
+def make_feed(node: NodeOptions) -> Poller:
+    """A poller over this node's live sources, not started yet."""
+    from collectors.poller import Poller
+    from collectors.registry import local_groups, server_groups
+
+    return Poller(
+        local_groups(
+            proc_root=node.proc_root,
+            sys_root=node.sys_root,
+            only_pids=node.pids,
+            only_urls=node.urls,
+        ),
+        lambda server: server_groups(server, scrape_seconds=node.scrape_seconds),
+        given=[_server_of(url) for url in node.urls],
+        least_period_seconds=node.interval_seconds,
+    )
+
+
+def make_reconciler(node: NodeOptions) -> Reconciler:
+    """A reconciler with the launch that was given, if any."""
+    from ranktop.plan import parse_launch
+    from ranktop.reconcile import Reconciler
+
+    if node.launch is None:
+        return Reconciler()
+    try:
+        text = Path(node.launch).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as problem:
+        raise UsageProblem(f"--launch {node.launch}: cannot be read: {problem}") from problem
+    return Reconciler(given=parse_launch(text))
+
+
+def _checked_url(url: str) -> str:
+    full = url if "://" in url else f"http://{url}"
+    parts = urlsplit(full)
+    try:
+        port = parts.port
+    except ValueError:
+        port = None
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise UsageProblem(f"--url {url}: not an address (like http://127.0.0.1:30000)")
+    if parts.username or parts.password:
+        raise UsageProblem("--url: holds a user or a password, which would show in ps (set RANKTOP_API_KEY instead)")
+    default = 443 if parts.scheme == "https" else 80
+    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
+    return f"{parts.scheme}://{host}:{port or default}"
+
+
+def _server_of(url: str) -> ServerProcess:
+    from ranktop.sample import ServerProcess
+
+    parts = urlsplit(url)
+    return ServerProcess(id=f"{parts.hostname}:{parts.port}", pid=None, start_ticks=0, url=url)

@@ -1,0 +1,45 @@
+"""What follows from a server's last two pages. A page comes every few seconds and samples every second, so this is
+worked out once a page."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ranktop.reconcile.series import Series
+from ranktop.reconcile.service import service
+from ranktop.reconcile.tiers import tier_shares, transfer_rates
+from ranktop.reconcile.verdict import Service, TierShares, TransferRates
+from ranktop.sample import MetricsPage
+
+
+class PageDigest(NamedTuple):
+    """Two pages and their derivations. `version` is what the shares were read with."""
+
+    previous: MetricsPage | None
+    page: MetricsPage
+    version: str | None
+    ranks: int
+    series: Series
+    tiers: TierShares
+    transfers: TransferRates
+    service: Service
+
+
+def digest(known: PageDigest | None, page: MetricsPage, version: str | None, ranks: int) -> PageDigest:
+    """The digest of the newest page; the one that is known, where nothing changed."""
+    if known is not None and known.page.at_unix_seconds == page.at_unix_seconds:
+        if (known.version, known.ranks) == (version, ranks):
+            return known
+        previous = known.previous
+    else:
+        previous = known.page if known is not None else None
+    return PageDigest(
+        previous,
+        page,
+        version,
+        ranks,
+        Series(page),
+        tier_shares(previous, page, version),
+        transfer_rates(previous, page, version, ranks),
+        service(previous, page),
+    )

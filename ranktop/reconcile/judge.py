@@ -1,0 +1,255 @@
+"""One sample's servers, ranks and node, joined by process, server and GPU. Pure: no memory of earlier samples."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
+
+from ranktop.plan.plan import RankPlan
+from ranktop.reconcile.digest import PageDigest
+from ranktop.reconcile.gpus import gpu_of_rank
+from ranktop.reconcile.lines.hbm import hbm_lines
+from ranktop.reconcile.lines.host import expected_pools, pool_lines, process_lines
+from ranktop.reconcile.lines.node import node_lines, request_lines
+from ranktop.reconcile.lines.placement import local_line
+from ranktop.reconcile.lines.tokens import token_lines
+from ranktop.reconcile.pins import Pins, judge_pins
+from ranktop.reconcile.plans import ServerPlan
+from ranktop.reconcile.pools import PoolMatch, match_pools
+from ranktop.reconcile.reported import Reported, reported
+from ranktop.reconcile.thresholds import Thresholds
+from ranktop.reconcile.verdict import (
+    Line,
+    NodeVerdict,
+    RankVerdict,
+    ServerVerdict,
+    Service,
+    Source,
+    TierShares,
+    TransferRates,
+)
+from ranktop.sample import Processes, RankProcess, RankTag, Sample, ServerProcess
+
+RankId = tuple[str, str]
+"""(server id, rank tag)."""
+
+
+class NodeView(Struct, frozen=True):
+    """What is known now: the sample, every server's plan, and what its last two pages say."""
+
+    sample: Sample
+    plans: Mapping[str, ServerPlan]
+    digests: Mapping[str, PageDigest]
+    thresholds: Thresholds
+
+
+def server_ids(sample: Sample) -> tuple[str, ...]:
+    """Every server that any source knows, those with processes first."""
+    processes = sample.processes or Processes()
+    ids = [server.id for server in processes.servers]
+    ids += [rank.server for rank in processes.ranks]
+    ids += [*sample.infos, *sample.metrics, *sample.loads]
+    return tuple(dict.fromkeys(ids))
+
+
+def judge_servers(view: NodeView) -> tuple[ServerVerdict, ...]:
+    """Plan, tiers, transfers and service of every server."""
+    sample = view.sample
+    processes = sample.processes or Processes()
+    by_id = {server.id: server for server in processes.servers}
+    return tuple(_server(view, server, by_id.get(server), processes) for server in server_ids(sample))
+
+
+def judge_ranks(view: NodeView, servers: Sequence[ServerVerdict]) -> tuple[RankVerdict, ...]:
+    """Every rank that a process or a plan knows, in rank order within its server."""
+    processes = view.sample.processes or Processes()
+    found: list[tuple[ServerVerdict, str, RankProcess | None, RankPlan | None]] = []
+    for server in servers:
+        live = {str(rank.tag): rank for rank in processes.ranks if rank.server == server.id}
+        planned = {rank.rank: rank for rank in server.plan.ranks} if server.plan else {}
+        tags = sorted({**planned, **live}, key=lambda tag: _order(tag, live, planned))
+        found += [(server, tag, live.get(tag), planned.get(tag)) for tag in tags]
+    matches = {(server.id, tag): _matches(view.sample, process, plan) for server, tag, process, plan in found}
+    pins = _pins(view.sample, servers, matches)
+    return tuple(
+        _rank(view, server, tag, process, plan, matches[server.id, tag], _said(view, server, process, plan), pins)
+        for server, tag, process, plan in found
+    )
+
+
+def judge_node(view: NodeView, servers: Sequence[ServerVerdict], ranks: Sequence[RankVerdict]) -> NodeVerdict:
+    """The node's lines."""
+    plans = [server.plan for server in servers if server.plan is not None and server.pid is not None]
+    return NodeVerdict((*node_lines(view.sample, plans, ranks), *request_lines(servers)))
+
+
+def node_tiers(servers: Sequence[ServerVerdict]) -> TierShares:
+    """Shares over all servers, weighted by tokens."""
+    known = [server.tiers for server in servers if server.tiers.window_tokens]
+    if not known:
+        return servers[0].tiers if servers else TierShares(detail="no server")
+    total = sum(tiers.window_tokens or 0 for tiers in known)
+
+    def mean(name: str) -> float | None:
+        values = [(getattr(tiers, name), tiers.window_tokens or 0) for tiers in known]
+        said = [(share, tokens) for share, tokens in values if share is not None]
+        return sum(share * tokens for share, tokens in said) / total if said else None
+
+    return TierShares(
+        device_hit=mean("device_hit"),
+        host_hit=mean("host_hit"),
+        storage_hit=mean("storage_hit"),
+        miss=mean("miss"),
+        source=known[0].source,
+        window_tokens=total,
+        window_seconds=max((tiers.window_seconds or 0.0 for tiers in known), default=None),
+    )
+
+
+def node_transfers(servers: Sequence[ServerVerdict]) -> TransferRates:
+    """Rates summed over all servers that say."""
+
+    def total(name: str) -> float | None:
+        said = [rate for server in servers if (rate := getattr(server.transfers, name)) is not None]
+        return sum(said) if said else None
+
+    return TransferRates(
+        backup_bytes_per_second=total("backup_bytes_per_second"),
+        load_back_bytes_per_second=total("load_back_bytes_per_second"),
+        prefetch_bytes_per_second=total("prefetch_bytes_per_second"),
+        source=next((server.transfers.source for server in servers if server.transfers.source), None),
+    )
+
+
+def _server(view: NodeView, server: str, process: ServerProcess | None, processes: Processes) -> ServerVerdict:
+    sample = view.sample
+    info = sample.infos.get(server)
+    planned = view.plans[server]
+    plan = planned.plan
+    ranks = sum(1 for rank in processes.ranks if rank.server == server)
+    told = view.digests.get(server)
+    version = info.version if info else None
+    started = None
+    if process is not None and processes.boot_unix_seconds is not None and process.start_ticks:
+        started = processes.boot_unix_seconds + process.start_ticks / processes.ticks_per_second
+    model = (info.served_model_name or info.model_path) if info else None
+    return ServerVerdict(
+        id=server,
+        pid=process.pid if process else None,
+        url=process.url if process else None,
+        version=version or (plan.sglang.version if plan and process else None),
+        model=model or (plan.model.name if plan else None),
+        role=plan.launch.role if plan else None,
+        ranks=ranks or (len(plan.ranks) if plan else 0),
+        plan=plan,
+        plan_origin=planned.origin,
+        plan_error=planned.problem,
+        started_unix_seconds=started,
+        is_ready=_is_ready(sample, server),
+        tiers=told.tiers if told else TierShares(detail="no metrics page"),
+        transfers=told.transfers if told else TransferRates(),
+        service=told.service if told else Service(),
+    )
+
+
+def _is_ready(sample: Sample, server: str) -> bool:
+    """SGLang opens its port once the schedulers are up; `/server_info` says `ready` in words."""
+    info = sample.infos.get(server)
+    if info is not None and info.is_ready is not None:
+        return info.is_ready
+    return bool(server in sample.metrics and sample.metrics[server].points)
+
+
+def _order(tag: str, live: Mapping[str, RankProcess], planned: Mapping[str, RankPlan]) -> tuple[int, ...]:
+    if tag in planned:
+        plan = planned[tag]
+        return (plan.dp, plan.pp, plan.cp, plan.tp)
+    return live[tag].tag.order[:4] if tag in live else RankTag().order[:4]
+
+
+def _said(view: NodeView, server: ServerVerdict, process: RankProcess | None, plan: RankPlan | None) -> Reported:
+    told = view.digests.get(server.id)
+    if process is not None:
+        tag = process.tag
+    else:
+        tag = RankTag(dp=plan.dp, pp=plan.pp, cp=plan.cp, tp=plan.tp) if plan else RankTag()
+    info = view.sample.infos.get(server.id)
+    return reported(told.series if told else None, tag, info, server.transfers, max(1, server.ranks))
+
+
+def _matches(sample: Sample, process: RankProcess | None, plan: RankPlan | None) -> tuple[PoolMatch, ...] | None:
+    if process is None or process.pid not in sample.mappings:
+        return None
+    return match_pools(expected_pools(plan), sample.mappings[process.pid])
+
+
+def _pins(
+    sample: Sample, servers: Sequence[ServerVerdict], matches: Mapping[RankId, tuple[PoolMatch, ...] | None]
+) -> Pins:
+    matched = sum(
+        match.mapping.size_bytes for found in matches.values() for match in found or () if match.mapping is not None
+    )
+    simulated = sample.gpus is not None and sample.gpus.source == "simulated"
+    if simulated:
+        return Pins("unknown", None, "a demo pins nothing: its GPUs are simulated")
+    loading = any(not server.is_ready for server in servers)
+    return judge_pins(sample.host, matched, has_driver=sample.gpus is not None, loading=loading)
+
+
+def _rank(
+    view: NodeView,
+    server: ServerVerdict,
+    tag: str,
+    process: RankProcess | None,
+    plan: RankPlan | None,
+    matches: tuple[PoolMatch, ...] | None,
+    said: Reported,
+    pins: Pins,
+) -> RankVerdict:
+    sample = view.sample
+    cuda_index = plan.cuda_index if plan else None
+    found = gpu_of_rank(process, cuda_index, sample.gpus)
+    source: Source = "simulated" if sample.gpus is not None and sample.gpus.source == "simulated" else "measured"
+    gpu_node = found.gpu.numa_node if found else None
+    placements = sample.placements.get(process.pid, ()) if process else ()
+    lines: tuple[Line, ...] = (
+        *hbm_lines(found, source, plan, said, _why_no_gpu(sample)),
+        *pool_lines(plan, matches, view.thresholds, _why_no_maps(sample, process)),
+        *process_lines(process, pins, plan),
+        local_line(placements, gpu_node, sample.numa or (), view.thresholds),
+        *token_lines(plan, said, _is_stale(sample, "metrics", server.id)),
+    )
+    return RankVerdict(
+        server=server.id,
+        rank=tag,
+        pid=process.pid if process else None,
+        gpu=found.gpu.index if found else None,
+        cuda_index=cuda_index,
+        numa=gpu_node,
+        state=process.state if process else None,
+        lines=lines,
+    )
+
+
+def _why_no_gpu(sample: Sample) -> str:
+    state = next((state for state in sample.sources if state.part == "gpus"), None)
+    if sample.gpus is not None:
+        return "no GPU of this node could be told to be this rank's"
+    return state.detail if state is not None and state.detail else "NVML has not answered yet"
+
+
+def _why_no_maps(sample: Sample, process: RankProcess | None) -> str:
+    if process is None:
+        return "no process of this rank"
+    state = next((state for state in sample.sources if state.part == "mappings"), None)
+    if state is not None and state.detail:
+        return state.detail
+    return f"/proc/{process.pid}/maps was not readable (same user, CAP_SYS_PTRACE or root)"
+
+
+def _is_stale(sample: Sample, source: str, server: str) -> bool:
+    return any(
+        state.name == source and state.server == server and state.state in ("stale", "error")
+        for state in sample.sources
+    )

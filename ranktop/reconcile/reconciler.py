@@ -1,0 +1,159 @@
+"""Sample by sample to verdicts: the only part of the reconciliation that remembers.
+
+Deterministic in the stream of samples: a replay of the same samples gives the same verdicts.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+
+from ranktop.finding import Finding
+from ranktop.plan import LaunchRequest
+from ranktop.reconcile.digest import PageDigest, digest
+from ranktop.reconcile.grouping import group
+from ranktop.reconcile.headline import headline
+from ranktop.reconcile.judge import (
+    NodeView,
+    RankId,
+    judge_node,
+    judge_ranks,
+    judge_servers,
+    node_tiers,
+    node_transfers,
+    server_ids,
+)
+from ranktop.reconcile.plans import ServerPlan, plan_server
+from ranktop.reconcile.rules import RULES, Context, GoneRank
+from ranktop.reconcile.thresholds import Thresholds
+from ranktop.reconcile.tracking import Key, Open, track
+from ranktop.reconcile.verdict import Verdict
+from ranktop.sample import RankProcess, Sample, ServerInfo, ServerProcess
+
+
+class Reconciler:
+    """Holds each sample against the plan. `given` is a launch that the user names for servers that tell none."""
+
+    def __init__(self, thresholds: Thresholds | None = None, given: LaunchRequest | None = None) -> None:
+        self._thresholds = thresholds or Thresholds()
+        self._given = given
+        self._plans: dict[str, tuple[tuple[ServerProcess | None, ServerInfo | None, str | None], ServerPlan]] = {}
+        self._digests: dict[str, PageDigest] = {}
+        self._present: dict[RankId, RankProcess] = {}
+        self._gone: dict[RankId, GoneRank] = {}
+        self._open: dict[Key, Open] = {}
+        self._available: deque[tuple[float, int]] = deque()
+        self._seen_up: set[str] = set()
+        self._within_plan_since: float | None = None
+
+    def update(self, sample: Sample) -> Verdict:
+        """The verdict on this sample, given all before it."""
+        self._remember(sample)
+        view = NodeView(
+            sample=sample,
+            plans={server: self._plan(server, sample) for server in server_ids(sample)},
+            digests=self._digests,
+            thresholds=self._thresholds,
+        )
+        servers = judge_servers(view)
+        ranks = judge_ranks(view, servers)
+        node = judge_node(view, servers, ranks)
+        context = Context(
+            sample=sample,
+            servers=servers,
+            ranks=ranks,
+            node=node,
+            thresholds=self._thresholds,
+            gone=tuple(self._gone.values()),
+            available_history=tuple(self._available),
+            seen_up=frozenset(self._seen_up),
+        )
+        findings = self._findings(context)
+        ready = bool(servers) and all(server.plan is not None and server.is_ready for server in servers)
+        self._note_within_plan(sample, findings, ready)
+        sentence, severity = headline(sample, servers, findings, self._within_plan_since)
+        return Verdict(
+            sample=sample,
+            servers=servers,
+            node=node,
+            ranks=ranks,
+            tiers=node_tiers(servers),
+            transfers=node_transfers(servers),
+            findings=findings,
+            headline=sentence,
+            headline_severity=severity,
+            within_plan_since=self._within_plan_since,
+        )
+
+    def _remember(self, sample: Sample) -> None:
+        self._digests = {
+            server: digest(self._digests.get(server), page, _version(sample, server), _ranks(sample, server))
+            for server, page in sample.metrics.items()
+        }
+        self._seen_up.update(sample.metrics)
+        self._seen_up.update(sample.infos)
+        if sample.host is not None and sample.host.available_bytes is not None:
+            self._available.append((sample.at_monotonic_seconds, sample.host.available_bytes))
+        oldest = sample.at_monotonic_seconds - self._thresholds.headroom_trend_seconds
+        while self._available and self._available[0][0] < oldest:
+            self._available.popleft()
+        if sample.processes is not None:
+            self._follow_ranks(sample)
+
+    def _follow_ranks(self, sample: Sample) -> None:
+        assert sample.processes is not None
+        now_present = {(rank.server, str(rank.tag)): rank for rank in sample.processes.ranks}
+        mains = {server.id for server in sample.processes.servers}
+        for identity, rank in self._present.items():
+            if identity not in now_present:
+                self._gone[identity] = GoneRank(rank, sample.at_unix_seconds, rank.server not in mains)
+        for identity in [identity for identity in self._gone if identity in now_present]:
+            del self._gone[identity]
+        for identity, gone in list(self._gone.items()):
+            # A main process that outlives its ranks by a moment still ended with them.
+            if not gone.server_gone and gone.process.server not in mains:
+                self._gone[identity] = GoneRank(gone.process, gone.gone_unix_seconds, True)
+        self._present = now_present
+
+    def _plan(self, server: str, sample: Sample) -> ServerPlan:
+        processes = sample.processes.servers if sample.processes else ()
+        process = next((known for known in processes if known.id == server), None)
+        info = sample.infos.get(server)
+        gpu_name = sample.gpus.gpus[0].name if sample.gpus and sample.gpus.gpus else None
+        key = (process, info, gpu_name)
+        known = self._plans.get(server)
+        if known is None or known[0] != key:
+            known = self._plans[server] = (key, plan_server(process, info, self._given, sample.gpus))
+        return known[1]
+
+    def _findings(self, context: Context) -> tuple[Finding, ...]:
+        fired = [finding for rule in RULES for finding in rule(context)]
+        self._open = track(self._open, context.sample.at_unix_seconds, fired, self._thresholds.close_after_updates)
+        order: dict[tuple[str | None, str | None], int] = {
+            identity: place for place, identity in enumerate(_rank_order(context))
+        }
+        return group((known.finding for known in self._open.values()), order)
+
+    def _note_within_plan(self, sample: Sample, findings: tuple[Finding, ...], ready: bool) -> None:
+        quiet = ready and all(finding.severity == "info" for finding in findings)
+        if not quiet:
+            self._within_plan_since = None
+        elif self._within_plan_since is None:
+            self._within_plan_since = sample.at_unix_seconds
+
+
+def _version(sample: Sample, server: str) -> str | None:
+    info = sample.infos.get(server)
+    return info.version if info else None
+
+
+def _ranks(sample: Sample, server: str) -> int:
+    processes = sample.processes.ranks if sample.processes else ()
+    return max(1, sum(1 for rank in processes if rank.server == server))
+
+
+def _rank_order(context: Context) -> Iterator[RankId]:
+    for server in context.servers:
+        if server.plan is not None:
+            yield from ((server.id, planned.rank) for planned in server.plan.ranks)
+        yield from ((rank.server, rank.rank) for rank in context.ranks_of(server.id))

@@ -1,0 +1,99 @@
+"""What SGLang says of one rank: its own values where it reports, its group's where it does not."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from ranktop.plan.plan import GIB
+from ranktop.reconcile.series import RankLabels, Series, labels_of
+from ranktop.reconcile.verdict import TransferRates
+from ranktop.sample import RankTag, ServerInfo
+
+
+class Reported(Struct, frozen=True):
+    """Gauges of one rank. `*_is_group`: the value is that of the group's stats rank, or a share of a merged sum."""
+
+    weights_bytes: int | None = None
+    kv_bytes: int | None = None
+    graphs_bytes: int | None = None
+    memory_is_group: bool = False
+    l1_capacity_tokens: int | None = None
+    l1_used_tokens: int | None = None
+    l1_evictable_tokens: int | None = None
+    l1_available_tokens: int | None = None
+    l2_used_tokens: int | None = None
+    l2_total_tokens: int | None = None
+    accept_length: float | None = None
+    accept_rate: float | None = None
+    tokens_are_group: bool = False
+    backup_bytes_per_second: float | None = None
+    load_back_bytes_per_second: float | None = None
+    rates_are_group: bool = False
+
+
+def reported(
+    series: Series | None, tag: RankTag, info: ServerInfo | None, transfers: TransferRates, ranks: int
+) -> Reported:
+    """From the newest page; memory falls back on `/server_info`, which tells it of the first rank alone.
+
+    Until 0.5.20 the L2 counters of all ranks are one series, so a rank's rate is an equal share of it.
+    """
+    if series is None:
+        return _from_info(info)
+    labels = labels_of(tag)
+    graphs = [value for row, value in series.rows("sglang:graph_memory_usage_gb") if _is_rank(row, labels)]
+    used = series.of_rank("sglang:kv_used_tokens", tag)
+
+    def tokens(name: str) -> int | None:
+        value = series.of_rank(f"sglang:{name}", tag)
+        return int(value.value) if value is not None else None
+
+    def gauge(name: str) -> float | None:
+        value = series.of_rank(f"sglang:{name}", tag)
+        return value.value if value is not None else None
+
+    own_memory = series.own("sglang:weight_memory_usage_gb", labels) is not None
+    fallback = _from_info(info)
+    capacity = series.own("sglang:max_total_num_tokens", labels)
+    return Reported(
+        weights_bytes=_gib(series.own("sglang:weight_memory_usage_gb", labels)) or fallback.weights_bytes,
+        kv_bytes=_gib(series.own("sglang:kv_cache_memory_usage_gb", labels)) or fallback.kv_bytes,
+        graphs_bytes=_gib(sum(graphs)) if graphs else fallback.graphs_bytes,
+        memory_is_group=not own_memory and fallback.memory_is_group,
+        l1_capacity_tokens=int(capacity) if capacity is not None else fallback.l1_capacity_tokens,
+        l1_used_tokens=int(used.value) if used is not None else None,
+        l1_evictable_tokens=tokens("kv_evictable_tokens"),
+        l1_available_tokens=tokens("kv_available_tokens"),
+        l2_used_tokens=tokens("hicache_host_used_tokens"),
+        l2_total_tokens=tokens("hicache_host_total_tokens"),
+        accept_length=gauge("spec_accept_length"),
+        accept_rate=gauge("spec_accept_rate"),
+        tokens_are_group=used is not None and used.group,
+        backup_bytes_per_second=_share(transfers.backup_bytes_per_second, ranks),
+        load_back_bytes_per_second=_share(transfers.load_back_bytes_per_second, ranks),
+        rates_are_group=ranks > 1,
+    )
+
+
+def _from_info(info: ServerInfo | None) -> Reported:
+    if info is None:
+        return Reported()
+    return Reported(
+        weights_bytes=_gib(info.weight_gib),
+        kv_bytes=_gib(info.kv_cache_gib),
+        graphs_bytes=_gib(info.graph_gib),
+        memory_is_group=True,
+        l1_capacity_tokens=info.max_total_num_tokens,
+    )
+
+
+def _is_rank(row: dict[str, str], labels: RankLabels) -> bool:
+    return row.get("tp_rank") == str(labels.tp) and int(row.get("dp_rank", 0)) == labels.dp
+
+
+def _gib(value: float | None) -> int | None:
+    return round(value * GIB) if value is not None else None
+
+
+def _share(total: float | None, ranks: int) -> float | None:
+    return total / ranks if total is not None else None

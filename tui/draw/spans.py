@@ -1,0 +1,88 @@
+"""Text with roles instead of colours: what the drawing functions return and the line widgets paint."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from rich.cells import cell_len, set_cell_size
+
+
+class Span(NamedTuple):
+    """A piece of a line. `role` names a colour of the theme."""
+
+    text: str
+    role: str = "text"
+    bold: bool = False
+
+
+TextLine = tuple[Span, ...]
+
+
+def line(*spans: Span | str) -> TextLine:
+    """A line from spans and plain strings, equal neighbours merged, as fewer style changes mean fewer bytes."""
+    merged: list[Span] = []
+    for item in spans:
+        span = Span(item) if isinstance(item, str) else item
+        if not span.text:
+            continue
+        if merged and merged[-1][1:] == span[1:]:
+            merged[-1] = span._replace(text=merged[-1].text + span.text)
+        else:
+            merged.append(span)
+    return tuple(merged)
+
+
+def width(text_line: Iterable[Span]) -> int:
+    """Cells that a line takes."""
+    return sum(cell_len(span.text) for span in text_line)
+
+
+def right(text: str, cells: int) -> str:
+    """Right-aligned in exactly so many cells; what does not fit is cut from the left, behind a `<`."""
+    length = cell_len(text)
+    if length <= cells:
+        return " " * (cells - length) + text
+    return "<" + text[-(cells - 1) :] if cells > 1 else text[:cells]
+
+
+def left(text: str, cells: int, more: str = "…") -> str:
+    """Left-aligned in exactly so many cells; what does not fit ends in `more`."""
+    if cell_len(text) <= cells:
+        return set_cell_size(text, cells)
+    return set_cell_size(set_cell_size(text, max(0, cells - cell_len(more))) + more, cells)
+
+
+def spread(begin: TextLine, end: TextLine, cells: int) -> TextLine:
+    """Two ends of one line. Where both do not fit, the right end wins and the left one is cut."""
+    room = cells - width(end) - 1
+    return line(*fit(begin, max(0, room)), " ", *end)
+
+
+def fit(text_line: Iterable[Span], cells: int, more: str = "…") -> TextLine:
+    """Exactly so many cells: padded with spaces, or cut with `more` at the end."""
+    taken: list[Span] = []
+    room = cells
+    for span in text_line:
+        length = cell_len(span.text)
+        if length <= room:
+            taken.append(span)
+            room -= length
+            continue
+        taken.append(span._replace(text=left(span.text, room, more)))
+        return line(*taken)
+    return line(*taken, " " * room)
+
+
+_CONTROLS = (*range(0x20), 0x7F, *range(0x80, 0xA0))
+# Bidi controls, zero-width characters and line separators: they move or hide what is drawn beside them.
+_INVISIBLE = (
+    *(0xAD, 0x61C, 0x180E, 0x2028, 0x2029, 0xFEFF),
+    *(*range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x2070)),
+)
+_UNSAFE = dict.fromkeys(_CONTROLS, " ") | dict.fromkeys(_INVISIBLE, "")
+
+
+def plain(text: str, limit: int = 400) -> str:
+    """Text from outside, made harmless: no control sequences, no bidi tricks, bounded."""
+    return text[:limit].translate(_UNSAFE)

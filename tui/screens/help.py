@@ -1,0 +1,61 @@
+"""`?`: what the screen shows, and the keys that work now."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.screen import ModalScreen
+
+from tui.draw.glyphs import Glyphs
+from tui.draw.spans import Span, TextLine, left, line
+from tui.palette import Palette
+from tui.widgets.lines import Lines
+
+_KEY_WIDTH = 14
+_WIDTH = 74
+
+
+def help_lines(keys: Sequence[tuple[str, str]], glyphs: Glyphs) -> tuple[TextLine, ...]:
+    """Keys first, then how to read the screen."""
+    words = [
+        ("seen/plan", "bytes found on this node against bytes that the launch should take"),
+        ("primary", "L2 KV pool of the rank in pinned host memory, decimal GB"),
+        ("indexer", "DSA index keys beside it: --hicache-size does not count them"),
+        ("local %", "sampled pool pages on the NUMA node of the rank's GPU"),
+        ("L1 % L2 %", "tokens in use of the GPU pool and of the host pool"),
+        ("L1>L2 L2>L1", "backup and load-back, from counters of the last two pages"),
+        ("'", "value of the rank's group: this rank reports none of its own"),
+        ("~", "aged value: its source is late"),
+        (glyphs.missing, "not seen; never zero"),
+    ]
+    rows = [_row(key, what) for key, what in keys]
+    rows += [line(" "), *(_row(word, what) for word, what in words), line(" ")]
+    marks = "  ".join(f"{mark} {word}" for word, mark in glyphs.marks.items())
+    rows.append(line(Span(f"  {marks}", "muted")))
+    return tuple(rows)
+
+
+def _row(word: str, what: str) -> TextLine:
+    return line("  ", Span(left(word, _KEY_WIDTH), "accent"), Span(left(what, _WIDTH - _KEY_WIDTH - 4), "text"))
+
+
+class HelpScreen(ModalScreen[None]):
+    """Closes on any of the usual keys. Sampling goes on behind it."""
+
+    BINDINGS: list[BindingType] = [  # noqa: RUF012 - Textual's own form
+        Binding("escape,q,question_mark,enter", "dismiss", "close"),
+    ]
+
+    def __init__(self, palette: Palette, glyphs: Glyphs, keys: Sequence[tuple[str, str]]) -> None:
+        super().__init__()
+        self._palette = palette
+        self._glyphs = glyphs
+        self._keys = keys
+
+    def compose(self) -> ComposeResult:
+        yield Lines(self._palette, id="help")
+
+    def on_mount(self) -> None:
+        self.get_child_by_id("help", Lines).show(help_lines(self._keys, self._glyphs))
