@@ -55,12 +55,16 @@ class PageCache:
     def host_used(self) -> int:
         return len(self._host)
 
+    def match(self, path: tuple[Page, ...]) -> tuple[int, int]:
+        """Pages of `path` that the device has from its start on, and then the host."""
+        device = _prefix(path, self._device)
+        return device, _prefix(path[device:], self._host)
+
     def admit(
         self, path: tuple[Page, ...], private: int, *, load_back: bool = True, backup: bool = True
     ) -> Admission | None:
         """Hold `path` and `private` pages on the device; None when running requests leave no room."""
-        device_hit = _prefix(path, self._device)
-        host_hit = _prefix(path[device_hit:], self._host)
+        device_hit, host_hit = self.match(path)
         fresh = path[device_hit:]
         needed = len(fresh) + private
         free_after_eviction = self.available + sum(

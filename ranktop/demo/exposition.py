@@ -11,6 +11,8 @@ from typing import Literal, NamedTuple
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
 
+from ranktop.demo.launch import MODEL_NAME
+
 Kind = Literal["counter", "gauge", "histogram"]
 Operation = tuple[str, tuple[str, ...], float]
 """Family without `sglang:`, the values of its extra labels, and what to add, set or observe."""
@@ -18,6 +20,18 @@ Operation = tuple[str, tuple[str, ...], float]
 _SCHEDULER = ("model_name", "engine_type", "tp_rank", "pp_rank", "moe_ep_rank")
 _RADIX = ("cache_type",)
 _TOKENIZER = ("model_name", "engine_type")
+
+
+def rank_labels(tp: int) -> dict[str, str]:
+    """Common labels of one rank's series."""
+    return {
+        "model_name": MODEL_NAME,
+        "engine_type": "unified",
+        "tp_rank": str(tp),
+        "pp_rank": "0",
+        "moe_ep_rank": "0",
+        "cache_type": "UnifiedRadixCache",
+    }
 
 
 class Family(NamedTuple):

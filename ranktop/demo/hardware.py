@@ -10,7 +10,8 @@ import math
 
 from msgspec import Struct
 
-from ranktop.demo.launch import DEVICE_TOKENS, HICACHE_GB, PAGE_TOKENS, RANKS, REAL_HICACHE_GB, PoolSizes, pool_sizes
+from ranktop.demo.launch import DEVICE_TOKENS, PAGE_TOKENS, RANKS, REAL_HICACHE_GB
+from ranktop.demo.sizes import PoolSizes, pool_sizes
 from ranktop.sample import Gpu, GpuProcess, Gpus, Host, NumaNode, Placement, Pressure
 
 GIB = 1 << 30
@@ -60,7 +61,7 @@ def startup_available_gib(tp: int, sizes: PoolSizes) -> float:
 
 def scale() -> float:
     """How much smaller the demo's host is: its pools over those of a 120 GB launch."""
-    return pool_sizes(HICACHE_GB).allocated_bytes / pool_sizes(REAL_HICACHE_GB).allocated_bytes
+    return pool_sizes().allocated_bytes / pool_sizes(REAL_HICACHE_GB).allocated_bytes
 
 
 def simulated_gpus(ranks: list[RankUse], sizes: PoolSizes, seconds: float, load: float) -> Gpus:

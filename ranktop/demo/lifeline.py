@@ -1,9 +1,9 @@
 """How the processes of a stand-in node end with the one that started them.
 
-Every child reads a pipe from its parent, which closes when the parent ends, however it ends, even before the child could
-ask. The ranks also ask the kernel for SIGKILL (prctl(2), PR_SET_PDEATHSIG), because a rank that is busy mapping does not
-read its pipe. The main process does not: that signal follows the parent's thread, and a node may be started from a
-thread that ends.
+Every child reads a pipe from its parent, which closes when the parent ends, however it ends, even before the child
+could ask. The ranks also ask the kernel for SIGKILL (prctl(2), PR_SET_PDEATHSIG), because a rank that is busy mapping
+does not read its pipe. The main process does not: that signal follows the parent's thread, and a node may be started
+from a thread that ends.
 """
 
 from __future__ import annotations

@@ -6,7 +6,8 @@ import time
 from typing import Any
 
 from ranktop.demo.hardware import GRAPH_GIB, kv_gib, startup_available_gib, weight_gib
-from ranktop.demo.launch import CONTEXT_TOKENS, DEVICE_TOKENS, PoolSizes
+from ranktop.demo.launch import CONTEXT_TOKENS, DEVICE_TOKENS
+from ranktop.demo.sizes import PoolSizes
 from ranktop.demo.traffic import PrefillBatch, Step
 
 READY = "The server is fired up and ready to roll!"

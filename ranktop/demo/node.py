@@ -37,6 +37,8 @@ def main() -> None:
     except StartError as error:
         _say({"failed": str(error)})
         raise SystemExit(1) from None
+    except BrokenPipeError:
+        raise SystemExit(1) from None  # the launcher is gone and hears nothing any more
     finally:
         shutil.rmtree(directory, ignore_errors=True)
 

@@ -29,8 +29,7 @@ def main() -> None:
     _say({"mapped": sum(len(pool) for pool in pools)})
     # Importing ranktop dropped it; this process is to write into the stand-in server's files.
     os.environ["PROMETHEUS_MULTIPROC_DIR"] = options.metrics
-    from ranktop.demo.exposition import SCHEDULER_FAMILIES, Writer
-    from ranktop.demo.series import rank_labels
+    from ranktop.demo.exposition import SCHEDULER_FAMILIES, Writer, rank_labels
 
     writer = Writer(SCHEDULER_FAMILIES, rank_labels(options.tp))
     _say({"ready": True})

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from ranktop.demo.child import Child
-from ranktop.demo.launch import RANKS, PoolSizes
+from ranktop.demo.launch import RANKS
 from ranktop.demo.scenarios import Scenario
+from ranktop.demo.sizes import PoolSizes
 
 _END_SECONDS = 3.0
 

@@ -10,28 +10,16 @@ import math
 from typing import TYPE_CHECKING
 
 from ranktop.demo.hardware import GRAPH_GIB, kv_gib, startup_available_gib, weight_gib
-from ranktop.demo.launch import CONTEXT_TOKENS, DEVICE_TOKENS, MODEL_NAME, PAGE_TOKENS, PoolSizes
+from ranktop.demo.launch import CONTEXT_TOKENS, DEVICE_TOKENS, PAGE_TOKENS
+from ranktop.demo.sizes import PoolSizes
 from ranktop.demo.traffic import Finished, Step
 
 if TYPE_CHECKING:
     from ranktop.demo.exposition import Operation
 
-CACHE_TYPE = "UnifiedRadixCache"
 COPY_BYTES_PER_SECOND = 20e9
 _GRAPH_PHASES = ("prefill", "decode", "target_verify", "draft_prefill", "draft_decode", "draft_extend")
 _MODES = ("input", "device_hit", "host_hit", "storage_hit")
-
-
-def rank_labels(tp: int) -> dict[str, str]:
-    """Common labels of one rank's series."""
-    return {
-        "model_name": MODEL_NAME,
-        "engine_type": "unified",
-        "tp_rank": str(tp),
-        "pp_rank": "0",
-        "moe_ep_rank": "0",
-        "cache_type": CACHE_TYPE,
-    }
 
 
 def constants(tp: int, sizes: PoolSizes) -> list[Operation]:

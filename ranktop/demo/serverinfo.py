@@ -15,8 +15,8 @@ from ranktop.demo.launch import (
     PAGE_TOKENS,
     RANKS,
     VERSION,
-    PoolSizes,
 )
+from ranktop.demo.sizes import PoolSizes
 from ranktop.demo.traffic import Step
 
 

@@ -11,11 +11,12 @@ from typing import Any
 from ranktop.demo import loglines, series, serverinfo
 from ranktop.demo.clock import DemoClock
 from ranktop.demo.endpoints import Endpoints, Page
-from ranktop.demo.exposition import TOKENIZER_FAMILIES, Operation, Writer, render
+from ranktop.demo.exposition import TOKENIZER_FAMILIES, Operation, Writer, rank_labels, render
 from ranktop.demo.hardware import RankUse, simulated_gpus, simulated_host, simulated_numa, simulated_placement
-from ranktop.demo.launch import HICACHE_GB, HOST, RANKS, pool_sizes
+from ranktop.demo.launch import HOST, RANKS
 from ranktop.demo.ranks import Ranks, StartError
 from ranktop.demo.scenarios import Scenario
+from ranktop.demo.sizes import pool_sizes
 from ranktop.demo.state import resident_shmem_bytes, write_state
 from ranktop.demo.traffic import Step, Traffic
 from ranktop.sample.demo_state import DemoState
@@ -29,14 +30,14 @@ class StandIn:
     def __init__(
         self, scenario: Scenario, seed: int, clock: DemoClock, directory: Path, log_fd: int, port: int
     ) -> None:
-        self.sizes = pool_sizes(HICACHE_GB)
+        self.sizes = pool_sizes()
         self.is_open = False
         self._scenario = scenario
         self._clock = clock
         self._directory = directory
         self._log_fd = log_fd
         self._traffic = Traffic(seed, self.sizes.tokens, scenario.profile)
-        self._writer = Writer(TOKENIZER_FAMILIES, series.rank_labels(0))
+        self._writer = Writer(TOKENIZER_FAMILIES, rank_labels(0))
         self._ready_at = 0.0
         self._ticks = 0
         self._step = self._traffic.step(1.0)

@@ -127,7 +127,8 @@ class Traffic:
         self.profile = profile or Profile()
         self._random = random.Random(seed)
         self._cache = PageCache(DEVICE_TOKENS // PAGE_TOKENS, host_tokens // PAGE_TOKENS)
-        self._now = 0.0
+        self._slices = 0
+        self._asked_seconds = 0.0
         self._sessions = [self._new_session(number) for number in range(self.profile.sessions)]
         self._born = len(self._sessions)
         self._waiting: deque[_Request] = deque()
@@ -136,18 +137,21 @@ class Traffic:
     def step(self, seconds: float) -> Step:
         """Let `seconds` of the node's time pass."""
         tally = _Tally()
-        end = self._now + seconds
-        while self._now < end - 1e-9:
-            length = min(_SLICE_SECONDS, end - self._now)
-            self._now += length
-            self._arrive(length)
+        self._asked_seconds += seconds
+        while (self._slices + 1) * _SLICE_SECONDS < self._asked_seconds + 1e-6:
+            self._slices += 1
+            self._arrive()
             self._advance(tally)
             self._admit(tally)
         return self._report(seconds, tally)
 
-    def _arrive(self, length: float) -> None:
+    @property
+    def _now(self) -> float:
+        return self._slices * _SLICE_SECONDS
+
+    def _arrive(self) -> None:
         wave = 1 + self.profile.swing * math.sin(2 * math.pi * self._now / self.profile.swing_seconds)
-        if self._random.random() < self.profile.requests_per_second * wave * length:
+        if self._random.random() < self.profile.requests_per_second * wave * _SLICE_SECONDS:
             self._waiting.append(self._next_request())
 
     def _new_session(self, number: int) -> _Session:
