@@ -297,8 +297,9 @@ def _host_plan(
     if model.index_head_dim:
         own = geometry.index_layers_in(model, *owned) + setting.packed_layers
         index_layers = own if profile.host_index_elision else layers
+    dcp = args.dcp_size if profile.dcp_in_host_pool else 1
     host = geometry.host_pool(
-        setting.row, layers, index_layers, geometry.index_row_bytes(model), args.page_size or 1, slots
+        setting.row, layers, index_layers, geometry.index_row_bytes(model), args.page_size or 1, slots, dcp
     )
     if slots is None or not setting.has_host_draft or profile.mtp_packed:
         return host

@@ -9,9 +9,6 @@ from ranktop.plan.layersplit import layer_equivalents, ranges
 from ranktop.plan.plan import ModelFacts
 from ranktop.plan.profiles import Profile
 
-PADDING_TOKENS = 64
-"""Page 0 of every device pool is padding."""
-
 
 class DeviceShape(Struct, frozen=True):
     """What decides the size of one rank's L1 pool."""
@@ -26,7 +23,7 @@ class DeviceShape(Struct, frozen=True):
     """Context-parallel ranks that share the layers under LayerSplit; 1 without it."""
     draft_layers: int = 0
     keeps_all_index: bool = False
-    """HiSparse, or what else switches the sharing of index buffers off."""
+    """HiSparse, the external linker or a draft worker switch the sharing of index buffers off."""
     hicache_or_pd: bool = False
 
 
@@ -102,7 +99,8 @@ def device_pool(
     profile: Profile, model: ModelFacts, shape: DeviceShape, tokens: int, page_size: int, rank: int = 0
 ) -> DevicePool:
     """The L1 pool of context-parallel rank `rank` with that many tokens. Draft layers own no share of the split."""
-    padded = tokens + max(page_size, PADDING_TOKENS if model.attention == "dsa" else page_size)
+    # Page 0 is padding.
+    padded = tokens + page_size
     layers = shape.end - shape.start
     elided = index_elided(profile, shape)
     part = ranges(layers, shape.split)[rank]

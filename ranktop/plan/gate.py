@@ -24,6 +24,13 @@ def passes_check(profile: Profile, free_bytes: int, requested_bytes: int, ranks:
     return requested_bytes <= available
 
 
+def gate_free_bytes(profile: Profile, available_bytes: int, cgroup_headroom_bytes: int | None) -> int:
+    """What the gate takes for free memory: from 0.5.21 the lesser of MemAvailable and the cgroup's headroom."""
+    if profile.gate_cgroup == "no" or cgroup_headroom_bytes is None:
+        return available_bytes
+    return min(available_bytes, cgroup_headroom_bytes)
+
+
 def node_plan(profile: Profile, hosts: Sequence[HostPlan | None], launch_ranks: int) -> NodePlan:
     """Sums and gate bounds over this node's ranks.
 

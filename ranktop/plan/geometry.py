@@ -92,9 +92,12 @@ def page_aligned(requested_tokens: int, page_size: int) -> PoolTokens:
 
 
 def host_pool(
-    row: int, layers: int, index_layers: int, index_row: int, page_size: int, slots: PoolTokens | None
+    row: int, layers: int, index_layers: int, index_row: int, page_size: int, slots: PoolTokens | None, dcp: int = 1
 ) -> HostPlan:
-    """Bytes of one rank's primary and indexer pools. `slots` None when the size is not known."""
+    """Bytes of one rank's primary and indexer pools. `slots` None when the size is not known.
+
+    `dcp` ranks hold the sequence interleaved, so each slot stands for that many logical tokens.
+    """
     per_token, index_per_token = row * layers, index_row * index_layers
     if slots is None:
         unknown = dict.fromkeys(
@@ -120,7 +123,8 @@ def host_pool(
         indexer_allocated_bytes=indexer_allocated,
         combined_bytes=primary + indexer,
         allocated_bytes=primary + indexer_allocated,
-        bookkeeping_bytes=pools * BOOKKEEPING_BYTES_PER_TOKEN * slots.tokens,
+        bookkeeping_bytes=pools * BOOKKEEPING_BYTES_PER_TOKEN * slots.tokens * dcp,
+        logical_tokens=slots.tokens * dcp,
     )
 
 

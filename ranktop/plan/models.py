@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from ranktop.plan.plan import ModelFacts, PlanError
 
@@ -20,8 +21,6 @@ def _shared_index(layers: int, frequency: int, offset: int) -> tuple[int, ...]:
     return tuple(layer for layer in range(layers) if max(layer - offset + 1, 0) % frequency == 0)
 
 
-_MLA = {"kv_lora_rank": 512, "qk_rope_head_dim": 64}
-
 MODELS: dict[str, ModelFacts] = {
     model.name: model
     for model in (
@@ -29,7 +28,8 @@ MODELS: dict[str, ModelFacts] = {
             "glm-5.2",
             78,
             1,
-            **_MLA,
+            kv_lora_rank=512,
+            qk_rope_head_dim=64,
             index_head_dim=128,
             index_layers=21,
             full_index_layers=_shared_index(78, 4, 3),
@@ -40,12 +40,21 @@ MODELS: dict[str, ModelFacts] = {
             "deepseek-v3.2",
             61,
             1,
-            **_MLA,
+            kv_lora_rank=512,
+            qk_rope_head_dim=64,
             index_head_dim=128,
             index_layers=61,
             architecture="DeepseekV32ForCausalLM",
         ),
-        ModelFacts("deepseek-v3", 61, 1, **_MLA, attention="mla", architecture="DeepseekV3ForCausalLM"),
+        ModelFacts(
+            "deepseek-v3",
+            61,
+            1,
+            kv_lora_rank=512,
+            qk_rope_head_dim=64,
+            attention="mla",
+            architecture="DeepseekV3ForCausalLM",
+        ),
         ModelFacts("qwen3-32b", 64, attention="gqa", kv_heads=8, head_dim=128, architecture="Qwen3ForCausalLM"),
         ModelFacts("llama-3.1-8b", 32, attention="gqa", kv_heads=8, head_dim=128, architecture="LlamaForCausalLM"),
     )
@@ -80,41 +89,47 @@ def guess_model(model_path: str | None) -> ModelFacts | None:
 def model_from_config(data: bytes | str | Mapping[str, Any], name: str | None = None) -> ModelFacts:
     """Model facts from a Hugging Face `config.json`. Raises PlanError naming the field that is missing or wrong."""
     config = _decoded(data)
-    config = config.get("text_config") if isinstance(config.get("text_config"), Mapping) else config
-    architecture = next(iter(config.get("architectures") or [None]), None)
-    layers = _integer(config, "num_hidden_layers")
-    mtp_layers = _integer(config, "num_nextn_predict_layers", default=0)
-    label = name or str(config.get("_name_or_path") or config.get("model_type") or "model")
-    notes = tuple(f"{field} is set: {why}; the plan leaves them out" for field, why in _UNCOVERED if config.get(field))
-    common = {
-        "name": label,
-        "layers": layers,
-        "mtp_layers": mtp_layers,
-        "architecture": architecture if isinstance(architecture, str) else None,
-        "max_position": _integer(config, "max_position_embeddings", default=0) or None,
-        "notes": notes,
-    }
+    inner = config.get("text_config")
+    config = inner if isinstance(inner, Mapping) else config
+    architectures = config.get("architectures")
+    facts = ModelFacts(
+        name or str(config.get("_name_or_path") or config.get("model_type") or "model"),
+        _integer(config, "num_hidden_layers"),
+        _integer(config, "num_nextn_predict_layers", default=0),
+        architecture=str(architectures[0]) if isinstance(architectures, list) and architectures else None,
+        max_position=_integer(config, "max_position_embeddings", default=0) or None,
+        notes=tuple(
+            f"{field} is set: {why}; the plan leaves them out" for field, why in _UNCOVERED if config.get(field)
+        ),
+    )
     if config.get("kv_lora_rank") is None:
         heads = _integer(config, "num_attention_heads")
-        head_dim = _integer(config, "head_dim", default=0) or _integer(config, "hidden_size") // heads
-        kv_heads = _integer(config, "num_key_value_heads", default=0) or heads
-        return ModelFacts(**common, attention="gqa", kv_heads=kv_heads, head_dim=head_dim)
-    latent = {
-        "kv_lora_rank": _integer(config, "kv_lora_rank"),
-        "qk_rope_head_dim": _integer(config, "qk_rope_head_dim"),
-    }
-    if config.get("index_head_dim") is None:
-        return ModelFacts(**common, **latent, attention="mla")
-    full = _full_index_layers(config, layers)
+        return replace(
+            facts,
+            attention="gqa",
+            kv_heads=_integer(config, "num_key_value_heads", default=0) or heads,
+            head_dim=_integer(config, "head_dim", default=0) or _integer(config, "hidden_size") // heads,
+        )
+    facts = replace(
+        facts,
+        attention="mla",
+        kv_lora_rank=_integer(config, "kv_lora_rank"),
+        qk_rope_head_dim=_integer(config, "qk_rope_head_dim"),
+    )
+    return facts if config.get("index_head_dim") is None else _with_indexer(facts, config)
+
+
+def _with_indexer(facts: ModelFacts, config: Mapping[str, Any]) -> ModelFacts:
+    full = _full_index_layers(config, facts.layers)
     types = config.get("indexer_types")
     listed: tuple[int, ...] = ()
-    if isinstance(types, list) and len(types) >= layers:
-        listed = tuple(layer for layer in range(layers) if types[layer] == "full")
-    return ModelFacts(
-        **common,
-        **latent,
+    if isinstance(types, list) and len(types) >= facts.layers:
+        listed = tuple(layer for layer in range(facts.layers) if types[layer] == "full")
+    return replace(
+        facts,
+        attention="dsa",
         index_head_dim=_integer(config, "index_head_dim"),
-        index_layers=len(full) or layers,
+        index_layers=len(full) or facts.layers,
         full_index_layers=full,
         listed_index_layers=listed,
     )

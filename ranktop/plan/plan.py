@@ -117,6 +117,8 @@ class HostPlan(Struct, frozen=True):
     draft_bytes: int = 0
     draft_indexer_bytes: int = 0
     bookkeeping_bytes: int | None = None
+    logical_tokens: int | None = None
+    """Tokens of the sequence that the slots stand for: more than `tokens` under DCP."""
 
 
 class DevicePlan(Struct, frozen=True):
