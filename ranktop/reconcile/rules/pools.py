@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ranktop.finding import Finding
+from ranktop.finding import Finding, Severity
+from ranktop.plan.plan import Plan
 from ranktop.reconcile.rules.rule import Context
 from ranktop.reconcile.verdict import Line, RankVerdict
 
@@ -34,7 +35,7 @@ def pool_missing(context: Context) -> Iterator[Finding]:
                 if line.seen is None and line.planned and rank.pid in context.sample.mappings:
                     yield Finding(
                         "HOST-POOL-MISSING",
-                        "breach",
+                        _severity(server.plan),
                         f"{POOL_LINES[line.line]} of {line.planned / 1e9:.2f} GB is planned and not mapped",
                         scope="rank",
                         server=rank.server,
@@ -61,11 +62,10 @@ def _differs(context: Context, rank: RankVerdict, line: Line) -> Finding:
     assert line.seen is not None
     over = line.difference > 0
     plan = context.plan_of(rank.server)
-    exact = plan.sglang.exact if plan else False
     percent = 100 * line.difference / line.planned
     return Finding(
         "HOST-POOL-OVER" if over else "HOST-POOL-UNDER",
-        "breach" if exact else "warn",
+        _severity(plan),
         f"{POOL_LINES[line.line]} is {_size(line.seen)}, planned {_size(line.planned)} ({percent:+.1f} %)",
         scope="rank",
         server=rank.server,
@@ -81,6 +81,11 @@ def _differs(context: Context, rank: RankVerdict, line: Line) -> Finding:
         advice="this rank was not launched with the flags of its peers, or it allocated for another model or version: "
         "compare --hicache-size, --kv-cache-dtype and the model revision of this rank with the plan",
     )
+
+
+def _severity(plan: Plan | None) -> Severity:
+    """A plan of the nearest version may itself be what is wrong."""
+    return "breach" if plan is not None and plan.sglang.exact else "warn"
 
 
 def _size(size_bytes: float) -> str:
