@@ -5,9 +5,7 @@ from hypothesis import strategies as st
 
 from ranktop.demo.cache import Page, PageCache
 
-PATHS = st.lists(
-    st.tuples(st.integers(0, 4), st.integers(1, 4)).map(lambda two: _path(*two)), min_size=1, max_size=40
-)
+PATHS = st.lists(st.tuples(st.integers(0, 4), st.integers(1, 4)).map(lambda two: _path(*two)), min_size=1, max_size=40)
 
 
 def _path(session: int, pages: int) -> tuple[Page, ...]:
