@@ -5,7 +5,7 @@ A package and not one file, because the types of a host, a GPU, a process, a poo
 
 from ranktop.sample.event import Event
 from ranktop.sample.fields import Field, fields_of
-from ranktop.sample.gpu import Gpu, GpuProcess, Gpus
+from ranktop.sample.gpu import Gpu, GpuProcess, Gpus, MigInstance
 from ranktop.sample.host import Cgroup, Host, HugePages, NumaNode, Pressure
 from ranktop.sample.pool import Mapping, MappingKind, Placement
 from ranktop.sample.process import Processes, RankProcess, RankTag, ServerProcess
@@ -29,6 +29,7 @@ __all__ = [
     "Mapping",
     "MappingKind",
     "MetricsPage",
+    "MigInstance",
     "NoData",
     "NumaNode",
     "Placement",

@@ -16,6 +16,20 @@ class GpuProcess(Struct, frozen=True):
     used_bytes: Annotated[int | None, gauge("HBM", "bytes", 9, "HBM of the process; None where NVML does not tell")] = (
         None
     )
+    gpu_instance_id: Annotated[int | None, label("gi", 3, "MIG GPU instance the process runs in")] = None
+
+
+class MigInstance(Struct, frozen=True):
+    """One MIG device of a GPU."""
+
+    index: Annotated[int, label("mig", 3, "index among the GPU's MIG devices")]
+    uuid: Annotated[str | None, label("uuid", 40, "MIG UUID, as CUDA_VISIBLE_DEVICES may name it")] = None
+    gpu_instance_id: Annotated[int | None, label("gi", 3, "GPU instance id")] = None
+    compute_instance_id: Annotated[int | None, label("ci", 3, "compute instance id")] = None
+    total_bytes: Annotated[int | None, gauge("total", "bytes", 9, "memory of the instance")] = None
+    used_bytes: Annotated[int | None, gauge("used", "bytes", 9, "memory in use")] = None
+    free_bytes: Annotated[int | None, gauge("free", "bytes", 9, "memory free")] = None
+    processes: tuple[GpuProcess, ...] | None = None
 
 
 class Gpu(Struct, frozen=True):
@@ -47,6 +61,12 @@ class Gpu(Struct, frozen=True):
     mig: Annotated[bool | None, label("mig", 3, "MIG mode on")] = None
     processes: tuple[GpuProcess, ...] | None = None
     """None: not told. Empty: told, and there are none (or all are hidden in another namespace)."""
+    recovery_action: Annotated[
+        int | None, label("recover", 7, "field 230: 0 none, 1 reset, 2 reboot, 3 drain, ...")
+    ] = None
+    bar1_used_bytes: Annotated[int | None, gauge("bar1", "bytes", 9, "BAR1 in use: RDMA and peer registrations")] = None
+    bar1_total_bytes: Annotated[int | None, gauge("bar1 size", "bytes", 9, "size of BAR1")] = None
+    mig_instances: tuple[MigInstance, ...] = ()
 
 
 class Gpus(Struct, frozen=True):
