@@ -109,10 +109,10 @@ def _inexact(plan: Plan) -> Iterable[Finding]:
 
 
 _OBSERVING = (
-    ("enable_metrics", "--enable-metrics", "no /metrics: tiers, traffic and latency stay unseen"),
-    ("enable_metrics_for_all_schedulers", "--enable-metrics-for-all-schedulers", "only TP0's gauges are exported"),
-    ("enable_cache_report", "--enable-cache-report", "responses carry no cached-token counts"),
-    ("export_metrics_to_file", "--export-metrics-to-file", "no per-request records: populations stay mixed"),
+    ("enable_metrics", "--enable-metrics", "tiers, traffic, latency"),
+    ("enable_metrics_for_all_schedulers", "--enable-metrics-for-all-schedulers", "gauges of all ranks"),
+    ("enable_cache_report", "--enable-cache-report", "cached tokens of a response"),
+    ("export_metrics_to_file", "--export-metrics-to-file", "records of single requests"),
 )
 
 
@@ -122,7 +122,7 @@ def _metrics_off(args: Arguments) -> Iterable[Finding]:
         yield Finding(
             "PLAN-METRICS-OFF",
             "info",
-            "not asked for: " + "; ".join(f"{flag} ({loss})" for flag, loss in missing),
+            "will not be seen without " + ", ".join(f"{flag} ({loss})" for flag, loss in missing),
             scope="server",
             evidence={"missing": [flag for flag, _ in missing]},
             advice="Add the flags before the launch: a restart later loses L1 and L2.",
