@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import click
@@ -24,6 +23,7 @@ from ranktop.plan import (
 from ranktop.plan.hostrules import Allowance, assumed_allowance, host_findings
 from ranktop.plan.machine import Machine, asked_machine
 from ranktop.plan.models import MAX_CONFIG_BYTES
+from ranktop.plan.words import MAX_TEXT_CHARS
 
 _DEFAULT_MARGIN_GIB = 10.0
 
@@ -106,26 +106,40 @@ def launch_of(words: tuple[str, ...], command: str) -> LaunchRequest:
         raise UsageProblem(
             f"{command}: no launch given (ranktop {command} -- python -m sglang.launch_server --tp 8 ...)"
         )
-    if words == ("-",):
-        text = sys.stdin.read((1 << 20) + 1)
-        return parse_launch(text)
-    return parse_launch(words)
+    text = sys.stdin.read(MAX_TEXT_CHARS + 1) if words == ("-",) else words[0] if len(words) == 1 else ""
+    if "server_args=" in text:
+        from collectors.serverlog_args import parse_server_args
+
+        return launch_from_fields(parse_server_args(text.partition("server_args=")[2]), "log")
+    if text.lstrip().startswith("{"):
+        return _from_report(text, command)
+    return parse_launch(text or words)
+
+
+def _from_report(text: str, command: str) -> LaunchRequest:
+    """The launch in a pasted `/server_info` answer."""
+    import msgspec
+
+    try:
+        report = msgspec.json.decode(text)
+    except msgspec.DecodeError as error:
+        raise UsageProblem(f"{command}: the launch starts as JSON and is none: {error} (paste all of it)") from None
+    return launch_from_server_info(report)
 
 
 def model_of(name: str | None, config: str | None) -> ModelFacts | None:
     """The model that was named, or read from a config.json; None leaves it to the launch."""
     if config is None:
         return model_named(name) if name else None
-    path = Path(config)
     try:
-        if path.stat().st_size > MAX_CONFIG_BYTES:
-            raise UsageProblem(
-                f"plan: --model-config {config}: {path.stat().st_size} bytes, at most {MAX_CONFIG_BYTES} are read "
-                "(give the model's config.json)"
-            )
-        data = path.read_bytes()
+        with open(config, "rb") as file:
+            data = file.read(MAX_CONFIG_BYTES + 1)
     except OSError as error:
         raise UsageProblem(f"plan: --model-config {config}: {error.strerror} (give the model's config.json)") from None
+    if len(data) > MAX_CONFIG_BYTES:
+        raise UsageProblem(
+            f"plan: --model-config {config}: more than {MAX_CONFIG_BYTES} bytes (give the model's config.json)"
+        )
     return model_from_config(data, name)
 
 
@@ -205,7 +219,8 @@ def _write_manifest(path: str, request: LaunchRequest, planned: Plan) -> int:
     from ranktop.plan.manifest import manifest_of, manifest_yaml
 
     try:
-        Path(path).write_text(manifest_yaml(manifest_of(request, planned)))
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(manifest_yaml(manifest_of(request, planned)))
     except OSError as error:
         raise UsageProblem(f"plan: --manifest {path}: {error.strerror} (give a file that can be written)") from None
     click.echo(f"wrote {path}; fill in what says `to fill`")

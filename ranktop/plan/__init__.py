@@ -1,7 +1,13 @@
 """What should be there: every rank's pools of one launch, computed. Pure arithmetic, no I/O."""
 
 from ranktop.plan.budget import compute_plan
-from ranktop.plan.launch import LaunchRequest, launch_from_server_info, parse_launch, render_launch
+from ranktop.plan.launch import (
+    LaunchRequest,
+    launch_from_fields,
+    launch_from_server_info,
+    parse_launch,
+    render_launch,
+)
 from ranktop.plan.models import MODELS, guess_model, model_from_config, model_named
 from ranktop.plan.plan import GB, GIB, ModelFacts, Plan, PlanError, RankPlan
 from ranktop.plan.profiles import DEFAULT_VERSION, PROFILES, Profile, profile_for
@@ -21,6 +27,7 @@ __all__ = [
     "RankPlan",
     "compute_plan",
     "guess_model",
+    "launch_from_fields",
     "launch_from_server_info",
     "model_from_config",
     "model_named",

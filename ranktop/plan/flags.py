@@ -6,6 +6,8 @@ import re
 from functools import cache
 from typing import Any
 
+import msgspec
+
 from ranktop.plan.field_names import BOOLEAN_FIELDS, FLOAT_FIELDS, INTEGER_FIELDS, KNOWN_FIELDS, LIST_FIELDS
 from ranktop.plan.plan import PlanError
 
@@ -72,6 +74,21 @@ def without_user(value: str) -> str:
     return _URL_USER.sub("", value)
 
 
+def json_without_secrets(text: str) -> str:
+    """A JSON object without the members whose names are secrets; `{}` for what is no JSON but could hide one."""
+    try:
+        decoded = msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        return "{}" if is_secret(text) else without_user(text)
+    return without_user(msgspec.json.encode(_cleaned(decoded)).decode())
+
+
+def _cleaned(node: Any) -> Any:
+    if isinstance(node, dict):
+        return {name: _cleaned(value) for name, value in node.items() if not is_secret(str(name))}
+    return [_cleaned(item) for item in node] if isinstance(node, list) else node
+
+
 def keeps_environment(name: str) -> bool:
     """True for the environment variables that a plan may read."""
     return bool(_KEPT_ENVIRONMENT.match(name)) and not is_secret(name)
@@ -110,6 +127,8 @@ def typed(field: str, flag: str, words: list[str]) -> Any:
     if field in LIST_FIELDS:
         return tuple(without_user(word) for word in words)
     value = words[0]
+    if value.lstrip().startswith("{"):
+        return json_without_secrets(value)
     if field in INTEGER_FIELDS:
         return _number(int, flag, value, "a whole number")
     if field in FLOAT_FIELDS:

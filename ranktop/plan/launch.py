@@ -10,7 +10,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from ranktop.plan.field_names import BOOLEAN_FIELDS, KNOWN_FIELDS, LIST_FIELDS
-from ranktop.plan.flags import field_of, is_secret, keeps_environment, typed, without_user
+from ranktop.plan.flags import field_of, is_secret, json_without_secrets, keeps_environment, typed, without_user
 from ranktop.plan.plan import PlanError
 from ranktop.plan.words import MAX_TEXT_CHARS, split_words
 
@@ -167,13 +167,18 @@ def _unknown(flag: str, values: list[str]) -> str:
 
 def launch_from_server_info(args: Mapping[str, Any], version: str | None = None) -> LaunchRequest:
     """The launch that a server reports in `/server_info`: resolved values; secrets dropped."""
+    return launch_from_fields(args, "server_info", version)
+
+
+def launch_from_fields(args: Mapping[str, Any], origin: Origin, version: str | None = None) -> LaunchRequest:
+    """A launch from resolved values by field name: a server's report, or a log's `server_args=` once it is parsed."""
     flags = {name: _kept(value) for name, value in args.items() if name in KNOWN_FIELDS and not is_secret(name)}
     flags = {name: value for name, value in flags.items() if value is not None}
     tokens = args.get("max_total_num_tokens")
     reported = version or args.get("version")
     return LaunchRequest(
         flags,
-        origin="server_info",
+        origin=origin,
         resolved=True,
         sglang_version=reported if isinstance(reported, str) else None,
         device_tokens=tokens if isinstance(tokens, int) and tokens > 0 else None,
@@ -182,7 +187,7 @@ def launch_from_server_info(args: Mapping[str, Any], version: str | None = None)
 
 def _kept(value: Any) -> Any:
     if isinstance(value, str):
-        return without_user(value)
+        return json_without_secrets(value) if value.lstrip().startswith("{") else without_user(value)
     if isinstance(value, list | tuple):
         return tuple(_kept(item) for item in value)
     return value if isinstance(value, bool | int | float) else None
