@@ -16,6 +16,8 @@ from ranktop.plan import (
     ModelFacts,
     Plan,
     compute_plan,
+    launch_from_fields,
+    launch_from_server_info,
     model_from_config,
     model_named,
     parse_launch,
