@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from collectors.hostmem import HostMemCollector
 from collectors.loads import LoadsCollector
 from collectors.metrics import MetricsCollector
+from collectors.nvml import NvmlCollector
 from collectors.pools import PoolsCollector
 from collectors.processes import ProcessesCollector
 from collectors.server_info import ServerInfoCollector
@@ -28,6 +29,7 @@ def local_groups(
         [ProcessesCollector(proc_root, only_pids=only_pids, only_urls=only_urls)],
         [HostMemCollector(proc_root)],
         [PoolsCollector(proc_root)],
+        [NvmlCollector()],
     ]
 
 

@@ -14,14 +14,25 @@ from tui.themes import ThemeColors
 
 
 class Palette:
-    """Rich styles of one theme, made once per role and weight."""
+    """Rich styles of one theme, made once per role and weight. `ground` is the role behind the text."""
 
-    def __init__(self, theme: ThemeColors) -> None:
+    def __init__(self, theme: ThemeColors, ground: str = "background") -> None:
+        self._theme = theme
+        behind = theme.colors[ground]
         self._styles: Mapping[tuple[str, bool], Style] = {
-            (role, bold): Style(color=color, bold=bold or None)
+            (role, bold): Style(color=color, bgcolor=behind, bold=bold or None)
             for role, color in theme.colors.items()
             for bold in (False, True)
         }
+
+    def on(self, ground: str) -> Palette:
+        """The same theme on another ground."""
+        return Palette(self._theme, ground)
+
+    @property
+    def blank(self) -> Style:
+        """The ground alone."""
+        return self._styles["text", False]
 
     def strip(self, text_line: TextLine) -> Strip:
         """A line as Textual draws it."""

@@ -51,7 +51,9 @@ def has_anything(verdict: Verdict) -> bool:
 
 def why_nothing(verdict: Verdict) -> str:
     """One line: what was tried and what came back."""
-    failing = [state.detail for state in verdict.sample.sources if state.server is not None and state.detail]
+    failing = {
+        state.name: state.detail for state in verdict.sample.sources if state.server is not None and state.detail
+    }
     if failing:
-        return f"check: nothing to look at: {failing[0]}"
+        return f"check: nothing to look at: {failing.get('metrics') or next(iter(failing.values()))}"
     return f"check: {verdict.headline} (start one, or name it with --url or --pid)"

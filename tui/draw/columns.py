@@ -39,12 +39,12 @@ def rank_columns(rank_width: int) -> tuple[Column, ...]:
     """All columns in the order of the screen."""
     return (
         Column("rank", "rank", rank_width, 100, _rank, align_left=True),
-        Column("gpu", "gpu", 3, 90, _gpu),
+        Column("gpu", "gpu", 3, 78, _gpu),
         Column("numa", "node", 4, 72, _numa),
-        Column("hbm", "HBM GiB used/all", 16, 95, _hbm),
+        Column("hbm", "HBM GiB", 12, 95, _hbm),
         Column("hbm_bar", "", 10, 30, _hbm_bar, align_left=True),
-        Column("primary", "primary {unit}", 15, 98, _pair("host.primary")),
-        Column("indexer", "indexer {unit}", 14, 94, _pair("host.indexer")),
+        Column("primary", "primary {unit}", 14, 98, _pair("host.primary")),
+        Column("indexer", "indexer {unit}", 13, 94, _pair("host.indexer")),
         Column("pinned", "pinned", 7, 40, _pinned),
         Column("local", "local %", 7, 60, _local),
         Column("anon", "anon {unit}", 8, 35, _bytes("host.anon")),
@@ -52,7 +52,7 @@ def rank_columns(rank_width: int) -> tuple[Column, ...]:
         Column("l2", "L2 %", 5, 82, _usage("l2.used", "l2.total")),
         Column("backup", "L1>L2 MB/s", 10, 50, _rate("rate.backup")),
         Column("load_back", "L2>L1 MB/s", 10, 55, _rate("rate.load_back")),
-        Column("state", "state", 8, 99, _state, align_left=True),
+        Column("state", "state", 19, 99, _state, align_left=True),
     )
 
 

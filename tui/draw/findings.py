@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import textwrap
+
 from ranktop.clock import time_of_day_from_iso
 from ranktop.reconcile.grouping import rank_span
 from ranktop.reconcile.verdict import Verdict
@@ -39,10 +41,15 @@ def draw_findings(verdict: Verdict, width: int, glyphs: Glyphs) -> tuple[TextLin
         )
         rows.append(spread(fit(begin, width - len(since) - 1, glyphs.more), line(Span(since, "muted")), width))
         if finding.advice and finding.severity != "info":
-            indent = " " * (_CODE_WIDTH + 2)
-            rows.append(fit(line(indent, Span(plain(finding.advice), "muted")), width, glyphs.more))
+            rows.extend(_advice(plain(finding.advice), width))
     rows.extend(_failing_sources(verdict, width, glyphs))
     return tuple(rows)
+
+
+def _advice(text: str, width: int) -> list[TextLine]:
+    indent = " " * (_CODE_WIDTH + 2)
+    pieces = textwrap.wrap(text, max(20, width - len(indent) - 1))
+    return [fit(line(indent, Span(piece, "muted")), width) for piece in pieces]
 
 
 def _failing_sources(verdict: Verdict, width: int, glyphs: Glyphs) -> list[TextLine]:

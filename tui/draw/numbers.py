@@ -41,10 +41,10 @@ def percent(share: float | None, missing: str, decimals: int = 0) -> str:
 
 
 def size(value: float | None, missing: str) -> str:
-    """Decimal bytes with their own unit: `346 GB`, `62.2 MB`."""
+    """Decimal bytes with their own unit: `1153 GB`, `62.2 MB`. No TB: a node's budgets are counted in GB."""
     if value is None:
         return missing
-    for divisor, unit in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+    for divisor, unit in ((1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
         if abs(value) >= divisor:
             number = value / divisor
             return f"{number:.0f} {unit}" if abs(number) >= 100 else f"{number:.1f} {unit}"

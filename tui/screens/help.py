@@ -14,19 +14,18 @@ from tui.palette import Palette
 from tui.widgets.lines import Lines
 
 _KEY_WIDTH = 14
-_WIDTH = 74
 
 
 def help_lines(keys: Sequence[tuple[str, str]], glyphs: Glyphs) -> tuple[TextLine, ...]:
     """Keys first, then how to read the screen."""
     words = [
-        ("seen/plan", "bytes found on this node against bytes that the launch should take"),
-        ("primary", "L2 KV pool of the rank in pinned host memory, decimal GB"),
-        ("indexer", "DSA index keys beside it: --hicache-size does not count them"),
+        ("seen/plan", "bytes found here against bytes that the launch should take"),
+        ("primary", "the rank's L2 KV pool in pinned host memory, decimal GB"),
+        ("indexer", "DSA index keys: --hicache-size does not count them"),
         ("local %", "sampled pool pages on the NUMA node of the rank's GPU"),
         ("L1 % L2 %", "tokens in use of the GPU pool and of the host pool"),
-        ("L1>L2 L2>L1", "backup and load-back, from counters of the last two pages"),
-        ("'", "value of the rank's group: this rank reports none of its own"),
+        ("L1>L2 L2>L1", "backup and load-back between the last two metrics pages"),
+        ("'", "value of the group: this rank reports none of its own"),
         ("~", "aged value: its source is late"),
         (glyphs.missing, "not seen; never zero"),
     ]
@@ -38,7 +37,7 @@ def help_lines(keys: Sequence[tuple[str, str]], glyphs: Glyphs) -> tuple[TextLin
 
 
 def _row(word: str, what: str) -> TextLine:
-    return line("  ", Span(left(word, _KEY_WIDTH), "accent"), Span(left(what, _WIDTH - _KEY_WIDTH - 4), "text"))
+    return line("  ", Span(left(word, _KEY_WIDTH), "accent"), Span(what, "text"))
 
 
 class HelpScreen(ModalScreen[None]):
@@ -50,7 +49,7 @@ class HelpScreen(ModalScreen[None]):
 
     def __init__(self, palette: Palette, glyphs: Glyphs, keys: Sequence[tuple[str, str]]) -> None:
         super().__init__()
-        self._palette = palette
+        self._palette = palette.on("panel")
         self._glyphs = glyphs
         self._keys = keys
 

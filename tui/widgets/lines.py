@@ -57,8 +57,8 @@ class Lines(ScrollView, can_focus=False):
         row = y + self.scroll_offset.y
         width = self.size.width
         if row >= len(self._strips):
-            return Strip.blank(width, self.rich_style)
-        return self._strips[row].adjust_cell_length(width, self.rich_style)
+            return Strip.blank(width, self._palette.blank)
+        return self._strips[row].adjust_cell_length(width, self._palette.blank)
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         return len(self._lines)

@@ -1,0 +1,94 @@
+"""The rank grid: columns give way by weight, never clip, and mark what is not the rank's own or has aged."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from ranktop.reconcile import Reconciler, Verdict
+from support import samples
+from tui.draw.columns import fitting, rank_columns
+from tui.draw.glyphs import ASCII, UNICODE
+from tui.draw.grid import draw_grid
+from tui.draw.spans import TextLine, width
+
+
+def text(text_line: TextLine) -> str:
+    return "".join(span.text for span in text_line)
+
+
+def roles(text_line: TextLine, piece: str) -> set[str]:
+    return {span.role for span in text_line if piece in span.text}
+
+
+def verdict(sample: object = None) -> Verdict:
+    return Reconciler().update(sample or samples.healthy())  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("cells", [60, 78, 100, 118, 160, 240])
+def test_every_row_has_the_width_of_the_screen_or_less_and_all_alike(cells: int) -> None:
+    grid = draw_grid(verdict(), cells, UNICODE)
+    assert len(grid.rows) == 8
+    assert {width(row) for row in grid.rows} == {cells}
+    assert width(grid.header) <= cells
+
+
+def test_heavy_columns_stay_when_it_gets_narrow() -> None:
+    wide = [column.key for column in fitting(rank_columns(4), 200)]
+    narrow = [column.key for column in fitting(rank_columns(4), 78)]
+    assert len(wide) == len(rank_columns(4))
+    assert narrow == ["rank", "hbm", "primary", "indexer", "l2", "state"]
+    assert [key for key in wide if key in narrow] == narrow, "columns keep their order"
+
+
+def test_a_row_shows_the_demo_of_the_audit() -> None:
+    row = text(draw_grid(verdict(), 200, UNICODE).rows[0])
+    assert "TP0" in row
+    assert "120.00/120.00" in row
+    assert "24.15/24.15" in row
+    assert "127.6/139.7" in row  # 137 of 150 decimal GB, in GiB
+    assert row.rstrip().endswith("ok")
+
+
+def test_a_breach_is_coloured_and_named() -> None:
+    sample = samples.with_pool(samples.healthy(), 3, 132_000_000_000, 24_147_002_880)
+    grid = draw_grid(verdict(sample), 160, UNICODE)
+    assert roles(grid.rows[3], "132.00/120.00") == {"breach"}
+    assert roles(grid.rows[3], "■ HOST-POOL-OVER") == {"breach"}
+    assert roles(grid.rows[2], "120.00/120.00") == {"text"}
+
+
+def test_values_of_the_group_and_missing_values_are_marked() -> None:
+    at = samples.START
+    sample = replace(samples.healthy(), metrics={samples.SERVER: samples.page(at, stats_ranks=1)}, placements={})
+    rows = draw_grid(verdict(sample), 160, UNICODE).rows
+    assert "69  " in text(rows[0])
+    assert "69'" in text(rows[1])
+    assert " –  " in text(rows[1]), "no placement was sampled"
+
+
+def test_aged_values_are_marked() -> None:
+    sample = samples.with_source(samples.healthy(), "metrics", "stale", "stale")
+    row = draw_grid(verdict(sample), 160, UNICODE).rows[0]
+    assert roles(row, "~69") == {"muted"}
+
+
+def test_ascii_rows_are_ascii() -> None:
+    sample = samples.with_pool(samples.healthy(), 3, 132_000_000_000)
+    grid = draw_grid(verdict(sample), 200, ASCII)
+    assert all(text(row).isascii() for row in (grid.header, *grid.rows))
+
+
+def test_long_tags_are_whole() -> None:
+    sample = samples.healthy()
+    assert sample.processes is not None
+    first, *others = sample.processes.ranks
+    tag = replace(first.tag, dp=1, pp=0, cp=3, ep=15)
+    long = replace(sample, processes=replace(sample.processes, ranks=(replace(first, tag=tag), *others)))
+    rows = [text(row) for row in draw_grid(verdict(long), 120, UNICODE).rows]
+    assert any(row.startswith("DP1 PP0 ATTN_CP3 TP0 EP15 ") for row in rows)
+
+
+def test_an_empty_node_has_no_rows() -> None:
+    nothing = replace(samples.healthy(ranks=0), processes=None, metrics={}, infos={})
+    assert draw_grid(verdict(nothing), 100, UNICODE).rows == ()
