@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import re
 import shlex
-from typing import Any
 
-import msgspec
-
+from collectors.secrets import DROPPED, is_secret, without_secrets
 from ranktop.sample import RankTag
 
 RANK_TITLE = re.compile(r"sglang::scheduler((?:_(?:DP|PP|ATTN_CP|MOE_DP|TP|EP)\d+)*)\Z")
 _TAG_PART = re.compile(r"_(DP|PP|ATTN_CP|MOE_DP|TP|EP)(\d+)")
 _TAG_FIELDS = {"DP": "dp", "PP": "pp", "ATTN_CP": "cp", "MOE_DP": "moe_dp", "TP": "tp", "EP": "ep"}
-_SECRET = re.compile(r"api[-_]?key|password|passwd|secret|token\b|credential|access[-_]?key|private[-_]?key", re.I)
-_USER_INFO = re.compile(r"(?<=://)[^/@\s]+@")
-DROPPED = "***"
 
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 30000
@@ -101,7 +96,7 @@ def url_of(argv: tuple[str, ...]) -> str:
 
 
 def drop_secrets(argv: tuple[str, ...]) -> tuple[str, ...]:
-    """The same words with the value of every secret replaced by `***`."""
+    """The same words with the value of every secret replaced by `(dropped)`."""
     kept: list[str] = []
     hide_next = False
     for word in argv:
@@ -109,34 +104,15 @@ def drop_secrets(argv: tuple[str, ...]) -> tuple[str, ...]:
         if hide_next and not word.startswith("--"):
             kept.append(DROPPED)
             hide_next = False
-        elif flag.startswith("--") and _SECRET.search(flag):
+        elif flag.startswith("--") and is_secret(flag.lstrip("-")):
             hide_next = not separator
             kept.append(f"{flag}={DROPPED}" if separator else word)
         else:
             hide_next = False
-            kept.append(f"{flag}={_clean(value)}" if flag.startswith("--") and separator else _clean(word))
+            kept.append(
+                f"{flag}={without_secrets(value)}" if flag.startswith("--") and separator else without_secrets(word)
+            )
     return tuple(kept)
-
-
-def _clean(value: str) -> str:
-    if value.lstrip().startswith(("{", "[")):
-        try:
-            return msgspec.json.encode(_clean_json(msgspec.json.decode(value))).decode()
-        except msgspec.DecodeError:
-            if _SECRET.search(value):
-                return DROPPED
-    return _USER_INFO.sub(f"{DROPPED}@", value)
-
-
-def _clean_json(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {
-            key: DROPPED if isinstance(inner, str) and _SECRET.search(str(key)) else _clean_json(inner)
-            for key, inner in value.items()
-        }
-    if isinstance(value, list):
-        return [_clean_json(inner) for inner in value]
-    return _USER_INFO.sub(f"{DROPPED}@", value) if isinstance(value, str) else value
 
 
 def _base_name(path: str) -> str:

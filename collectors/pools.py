@@ -41,6 +41,8 @@ class PoolsCollector:
     def __init__(self, proc_root: str | os.PathLike[str] = "/proc") -> None:
         self._root = os.fspath(proc_root)
         self._seen: dict[tuple[int, int], tuple[_Sizes, float, tuple[Mapping, ...]]] = {}
+        self.latest: dict[int, tuple[Mapping, ...]] = {}
+        """What the last reading returned, for the collector that samples these mappings."""
         self.maps_reads = 0
         """How often a maps file was read, for tests and for the Sources screen."""
 
@@ -63,7 +65,8 @@ class PoolsCollector:
                 "no_permission",
             )
         by_key = {(rank.pid, rank.start_ticks): rank for rank in ranks}
-        return {key[0]: with_residency(seen[2], by_key[key]) for key, seen in self._seen.items()}
+        self.latest = {key[0]: with_residency(seen[2], by_key[key]) for key, seen in self._seen.items()}
+        return self.latest
 
     def _refresh(self, rank: RankProcess, now: float) -> None:
         key = (rank.pid, rank.start_ticks)

@@ -7,7 +7,7 @@ from ranktop.sample.event import Event
 from ranktop.sample.fields import Field, fields_of
 from ranktop.sample.gpu import Gpu, GpuProcess, Gpus, MigInstance
 from ranktop.sample.host import Cgroup, Host, HugePages, NumaNode, Pressure
-from ranktop.sample.pool import Mapping, MappingKind, Placement
+from ranktop.sample.pool import Mapping, MappingKind, Placement, share_interval_percent
 from ranktop.sample.process import Processes, RankProcess, RankTag, ServerProcess
 from ranktop.sample.protocols import Clock, Collector, SampleFeed
 from ranktop.sample.sample import Sample
@@ -46,4 +46,5 @@ __all__ = [
     "SourceState",
     "State",
     "fields_of",
+    "share_interval_percent",
 ]

@@ -98,6 +98,8 @@ class NumaNode(Struct, frozen=True):
     distances: tuple[tuple[int, int], ...] = ()
     """(node, SLIT distance) for every online node, in the order of the kernel."""
     hugepages: tuple[HugePages, ...] = ()
+    note: str | None = None
+    """What libnuma says otherwise than sysfs, None while they agree or only sysfs was asked."""
 
 
 class Cgroup(Struct, frozen=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Literal
 
 from msgspec import Struct
@@ -34,3 +35,18 @@ class Placement(Struct, frozen=True):
     absent_pages: Annotated[int, gauge("absent", "pages", 7, "not present")] = 0
     at_unix_seconds: Annotated[float | None, gauge("at", "seconds", 12, "when the sample was taken")] = None
     source: str = "measured"
+
+
+def share_interval_percent(hits: int, sampled: int) -> tuple[float, float]:
+    """The 95 % interval of a share of which a random sample of pages was seen (Wilson's score interval), in percent.
+
+    No pages tell nothing: 0 to 100.
+    """
+    if sampled <= 0:
+        return 0.0, 100.0
+    z = 1.96
+    share = hits / sampled
+    middle = share + z * z / (2 * sampled)
+    half = z * math.sqrt(share * (1 - share) / sampled + z * z / (4 * sampled * sampled))
+    scale = 1 + z * z / sampled
+    return max(0.0, 100 * (middle - half) / scale), min(100.0, 100 * (middle + half) / scale)
