@@ -6,13 +6,14 @@ Deterministic in the stream of samples: a replay of the same samples gives the s
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ranktop.finding import Finding
 from ranktop.plan import LaunchRequest
 from ranktop.reconcile.digest import PageDigest, digest
 from ranktop.reconcile.grouping import group
 from ranktop.reconcile.headline import headline
+from ranktop.reconcile.history import History, LineKey
 from ranktop.reconcile.judge import (
     NodeView,
     RankId,
@@ -23,12 +24,16 @@ from ranktop.reconcile.judge import (
     node_transfers,
     server_ids,
 )
+from ranktop.reconcile.ledger import Ledger, ledger
 from ranktop.reconcile.plans import ServerPlan, plan_server
-from ranktop.reconcile.rules import RULES, Context, GoneRank
+from ranktop.reconcile.rules import HISTORY_LINES, RULES, Context, GoneRank
 from ranktop.reconcile.thresholds import Thresholds
 from ranktop.reconcile.tracking import Key, Open, track
-from ranktop.reconcile.verdict import Verdict
-from ranktop.sample import RankProcess, Sample, ServerInfo, ServerProcess
+from ranktop.reconcile.verdict import NodeVerdict, RankVerdict, ServerVerdict, Verdict
+from ranktop.sample import Event, RankProcess, Sample, ServerInfo, ServerProcess
+
+LEDGER_SECONDS = 900.0
+_MAX_EVENTS = 4000
 
 
 class Reconciler:
@@ -42,7 +47,11 @@ class Reconciler:
         self._present: dict[RankId, RankProcess] = {}
         self._gone: dict[RankId, GoneRank] = {}
         self._open: dict[Key, Open] = {}
-        self._available: deque[tuple[float, int]] = deque()
+        self._previous: Sample | None = None
+        self._history = History()
+        self._ledgers: dict[str, deque[Ledger]] = {}
+        self._events: deque[Event] = deque(maxlen=_MAX_EVENTS)
+        self._ready_since: dict[str, float] = {}
         self._seen_up: set[str] = set()
         self._within_plan_since: float | None = None
 
@@ -58,6 +67,7 @@ class Reconciler:
         servers = judge_servers(view)
         ranks = judge_ranks(view, servers)
         node = judge_node(view, servers, ranks)
+        self._note(sample, servers, ranks, node)
         context = Context(
             sample=sample,
             servers=servers,
@@ -65,10 +75,15 @@ class Reconciler:
             node=node,
             thresholds=self._thresholds,
             gone=tuple(self._gone.values()),
-            available_history=tuple(self._available),
+            previous=self._previous,
+            history=self._history,
+            ledgers={server: tuple(kept) for server, kept in self._ledgers.items()},
+            events=tuple(self._events),
+            ready_since=self._ready_since,
             seen_up=frozenset(self._seen_up),
         )
         findings = self._findings(context)
+        self._previous = sample
         ready = bool(servers) and all(server.plan is not None and server.is_ready for server in servers)
         self._note_within_plan(sample, findings, ready)
         sentence, severity = headline(sample, servers, findings, self._within_plan_since)
@@ -92,13 +107,25 @@ class Reconciler:
         }
         self._seen_up.update(sample.metrics)
         self._seen_up.update(sample.infos)
-        if sample.host is not None and sample.host.available_bytes is not None:
-            self._available.append((sample.at_monotonic_seconds, sample.host.available_bytes))
-        oldest = sample.at_monotonic_seconds - self._thresholds.headroom_trend_seconds
-        while self._available and self._available[0][0] < oldest:
-            self._available.popleft()
         if sample.processes is not None:
             self._follow_ranks(sample)
+
+    def _note(
+        self, sample: Sample, servers: Sequence[ServerVerdict], ranks: Sequence[RankVerdict], node: NodeVerdict
+    ) -> None:
+        """What rules may look back on."""
+        now = sample.at_monotonic_seconds
+        self._events.extend(sample.events)
+        self._history.record(now, past_values(ranks, node))
+        self._ready_since = {server.id: self._ready_since.get(server.id, now) for server in servers if server.is_ready}
+        for server, told in self._digests.items():
+            kept = self._ledgers.setdefault(server, deque())
+            if not kept or kept[-1].at_unix_seconds != told.page.at_unix_seconds:
+                kept.append(ledger(told.series, now, told.version, told.ranks))
+            while now - kept[0].at_monotonic_seconds > LEDGER_SECONDS:
+                kept.popleft()
+        for server in [server for server in self._ledgers if server not in self._digests]:
+            del self._ledgers[server]
 
     def _follow_ranks(self, sample: Sample) -> None:
         assert sample.processes is not None
@@ -140,6 +167,20 @@ class Reconciler:
             self._within_plan_since = None
         elif self._within_plan_since is None:
             self._within_plan_since = sample.at_unix_seconds
+
+
+def past_values(ranks: Sequence[RankVerdict], node: NodeVerdict) -> dict[LineKey, float]:
+    """The values of this update that rules may look back on; a line that was not seen is left out."""
+    values = {
+        (rank.server, rank.rank, line.line): float(line.seen)
+        for rank in ranks
+        for line in rank.lines
+        if line.line in HISTORY_LINES and line.seen is not None and not line.stale
+    }
+    for line in node.lines:
+        if line.line in HISTORY_LINES and line.seen is not None:
+            values["", "", line.line] = float(line.seen)
+    return values
 
 
 def _version(sample: Sample, server: str) -> str | None:

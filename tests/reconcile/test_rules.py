@@ -8,6 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from ranktop.reconcile import Reconciler, Verdict
+from ranktop.reconcile.history import Track
 from ranktop.reconcile.rules.headroom import time_to_limit_seconds
 from ranktop.sample import Host, Processes, Sample, ServerInfo
 from support import samples
@@ -177,10 +178,13 @@ def test_a_fall_that_ends_within_minutes_is_critical() -> None:
 
 
 def test_time_to_limit_needs_a_fall_and_some_points() -> None:
-    assert time_to_limit_seconds([(0.0, 100), (1.0, 90)]) is None
-    assert time_to_limit_seconds([(float(t), 100 + t) for t in range(10)]) is None
-    assert time_to_limit_seconds([(float(t), 100 - 10 * t) for t in range(6)]) == pytest.approx(5.0)
-    assert time_to_limit_seconds([(1.0, 100)] * 6) is None
+    def track(*values: float) -> Track:
+        return Track(tuple(float(at) for at in range(len(values))), values)
+
+    assert time_to_limit_seconds(track(100, 90)) is None
+    assert time_to_limit_seconds(track(*range(100, 110))) is None
+    assert time_to_limit_seconds(track(100, 90, 80, 70, 60, 50)) == pytest.approx(5.0)
+    assert time_to_limit_seconds(Track((1.0,) * 6, (100.0,) * 6)) is None
 
 
 def test_an_unknown_version_softens_pool_breaches() -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from ranktop.finding import Finding
+from ranktop.reconcile.history import Track
 from ranktop.reconcile.rules.rule import Context
-
-_MIN_POINTS = 5
+from ranktop.reconcile.trend import trend
 
 
 def host_headroom(context: Context) -> Iterator[Finding]:
@@ -31,8 +31,8 @@ def host_headroom(context: Context) -> Iterator[Finding]:
             advice="the kernel will kill the largest rank: stop one server on this node, or relaunch with a smaller "
             "--hicache-size (`ranktop preflight` prints the largest that fits)",
         )
-    left = time_to_limit_seconds(context.available_history)
     limits = context.thresholds
+    left = time_to_limit_seconds(context.history.track(("", "", "host.available"), limits.headroom_trend_seconds))
     scarce = host.available_bytes < host.total_bytes * limits.headroom_trend_share
     if left is not None and left < limits.headroom_critical_seconds and scarce and not loading:
         yield Finding(
@@ -60,15 +60,7 @@ def still_to_allocate_bytes(context: Context) -> int:
 _POOLS = frozenset({"host.primary", "host.indexer", "host.draft", "host.draft_indexer"})
 
 
-def time_to_limit_seconds(history: Sequence[tuple[float, int]]) -> float | None:
-    """Seconds until nothing is available, by a least-squares line. None when it does not fall or is not known yet."""
-    if len(history) < _MIN_POINTS:
-        return None
-    times = [at - history[0][0] for at, _ in history]
-    values = [float(value) for _, value in history]
-    mean_time, mean_value = sum(times) / len(times), sum(values) / len(values)
-    spread = sum((at - mean_time) ** 2 for at in times)
-    if spread == 0:
-        return None
-    slope = sum((at - mean_time) * (value - mean_value) for at, value in zip(times, values, strict=True)) / spread
-    return values[-1] / -slope if slope < 0 else None
+def time_to_limit_seconds(available: Track) -> float | None:
+    """Seconds until nothing is available, by a straight line. None when it does not fall or is not known yet."""
+    fall = trend(available.seconds, available.values)
+    return available.values[-1] / -fall.per_second if fall is not None and fall.per_second < 0 else None

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from msgspec import Struct
 
 from ranktop.finding import Finding
 from ranktop.plan.plan import Plan, RankPlan
+from ranktop.reconcile.history import History
+from ranktop.reconcile.ledger import Ledger
 from ranktop.reconcile.thresholds import Thresholds
 from ranktop.reconcile.verdict import NodeVerdict, RankVerdict, ServerVerdict
-from ranktop.sample import RankProcess, Sample
+from ranktop.sample import Event, RankProcess, Sample
+
+HISTORY_LINES = frozenset(
+    {"host.available", "host.anon", "hbm.process", "hbm.rest", "l2.used", "numa.local", "host.pressure"}
+)
+"""Lines that some rule looks back on. A rule that needs another adds it here."""
 
 
 class GoneRank(Struct, frozen=True):
@@ -31,10 +38,23 @@ class Context(Struct, frozen=True):
     node: NodeVerdict
     thresholds: Thresholds
     gone: tuple[GoneRank, ...] = ()
-    available_history: tuple[tuple[float, int], ...] = ()
-    """(monotonic seconds, MemAvailable bytes) over the trend window, oldest first."""
+    previous: Sample | None = None
+    """The sample before this one, for counters of the host and of cgroups."""
+    history: History = History()
+    """Past values of the lines that `HISTORY_LINES` names, as read at each update."""
+    ledgers: Mapping[str, tuple[Ledger, ...]] = {}
+    """By server: running totals at its pages of the last quarter of an hour, oldest first."""
+    events: tuple[Event, ...] = ()
+    """Events kept since the newest start of each server, oldest first, bounded."""
+    ready_since: Mapping[str, float] = {}
+    """By server: monotonic seconds when it was first seen ready."""
     seen_up: frozenset[str] = frozenset()
     """Ids of servers whose HTTP server has answered at least once."""
+
+    def ready_for_seconds(self, server: str) -> float | None:
+        """How long a server has been ready, None while it is not."""
+        since = self.ready_since.get(server)
+        return None if since is None else self.sample.at_monotonic_seconds - since
 
     def ranks_of(self, server: str) -> tuple[RankVerdict, ...]:
         """The ranks of one server, in rank order."""
