@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from ranktop.finding import Finding
@@ -21,9 +22,13 @@ def plan_text(plan: Plan, findings: Sequence[Finding], fit: Fit | None = None) -
 
 def _page(plan: Plan, findings: Sequence[Finding], fit: Fit | None) -> Iterator[str]:
     yield from _head(plan)
-    for ranks in _alike(plan.ranks):
+    groups = _alike(plan.ranks)
+    for ranks in groups[:1]:
         yield ""
         yield from _rank_block(plan, ranks)
+    if len(groups) > 1:
+        yield ""
+        yield from _rank_table(plan.ranks)
     yield ""
     yield from _node_block(plan)
     if plan.launch.storage_backend:
@@ -69,6 +74,30 @@ def _alike(ranks: Sequence[RankPlan]) -> list[list[RankPlan]]:
     return list(groups.values())
 
 
+_TABLE_LINE = "  {rank:<22}{layers:>10}{primary:>11}{indexer:>11}{together:>11}{l1:>9}"
+
+
+def _rank_table(ranks: Sequence[RankPlan]) -> Iterator[str]:
+    """All ranks where they differ, in GB."""
+    yield _TABLE_LINE.format(
+        rank="all ranks, GB", layers="layers", primary="primary", indexer="indexer", together="together", l1="L1"
+    )
+    for rank in ranks:
+        host = rank.host
+        yield _TABLE_LINE.format(
+            rank=rank.rank,
+            layers=f"[{rank.layers.start},{rank.layers.end})",
+            primary=_gb(host.primary_bytes if host is not None else None),
+            indexer=_gb(host.indexer_allocated_bytes if host is not None else None),
+            together=_gb(pool_bytes(host) if host is not None else None),
+            l1=_gb(rank.device.pool_bytes),
+        )
+
+
+def _gb(size: int | None) -> str:
+    return "-" if size is None else f"{size / GB:,.2f}"
+
+
 def _rank_block(plan: Plan, ranks: list[RankPlan]) -> Iterator[str]:
     rank, host, device = ranks[0], ranks[0].host, ranks[0].device
     many = f"Each of {len(ranks)} ranks: {rank.rank} to {ranks[-1].rank}"
@@ -111,16 +140,10 @@ def _node_block(plan: Plan) -> Iterator[str]:
     if node.allocated_bytes is None:
         yield "  host pools: not known" if plan.launch.hicache else "  no host pools"
         return
-    total = 0
-    for ranks in _alike(plan.ranks):
-        host = ranks[0].host
-        size = pool_bytes(host) if host is not None else None
-        total += len(ranks) * (size or 0)
-        yield _row(
-            "pools" if ranks[0] is plan.ranks[0] else "",
-            f"{len(ranks)} x {(size or 0) / GB:,.2f} GB",
-            len(ranks) * (size or 0),
-        )
+    sizes = Counter(pool_bytes(rank.host) or 0 for rank in plan.ranks if rank.host is not None)
+    for index, (size, count) in enumerate(sizes.items()):
+        yield _row("" if index else "pools", f"{count} x {size / GB:,.2f} GB", size * count)
+    total = sum(size * count for size, count in sizes.items())
     yield _row("reserve", "SGLang keeps it free in its check", node.reserve_bytes)
     yield _row("pools+reserve", "the sum that no version checks", total + node.reserve_bytes)
     yield _row("gate, 1 rank", "primary + indexer + reserve", node.per_rank_gate_bytes)
@@ -129,7 +152,7 @@ def _node_block(plan: Plan) -> Iterator[str]:
 
 
 def _storage_block(plan: Plan) -> Iterator[str]:
-    yield _title(f"L3 prefetch: {plan.l3.policy}, {plan.l3.cache}, from {plan.l3.threshold_tokens} tokens")
+    yield (f"L3 prefetch: {plan.l3.policy}, {plan.l3.cache}, from {plan.l3.threshold_tokens} tokens")
     yield "  deadline      " + "  ".join(
         f"{int(tokens):,}: {seconds:g} s"
         for tokens, seconds in plan.l3.deadline_seconds.items()
@@ -139,7 +162,7 @@ def _storage_block(plan: Plan) -> Iterator[str]:
 
 def _layer_block(plan: Plan) -> Iterator[str]:
     split = plan.layer_split
-    yield _title(f"LayerSplit: {split.max_owned} owned + 1 scratch of {plan.model.layers} layers")
+    yield (f"LayerSplit: {split.max_owned} owned + 1 scratch of {plan.model.layers} layers")
     text = "  ".join(f"CP{index} [{start},{end})" for index, (start, end) in enumerate(split.ranges))
     yield from textwrap.wrap(text, _WIDTH, initial_indent="  ", subsequent_indent="  ")
     yield f"  at most {split.reduction_percent:.4f} % less L1, scratch included"

@@ -108,8 +108,8 @@ def compute_plan(
         ),
         eligibility=check_eligibility(asked, resolved, profile, facts, request),
     )
-    plan = replace(plan, notes=plan_notes(plan, profile, args, request))
-    return replace(plan, findings=launch_findings(plan, asked, args))
+    plan = replace(plan, notes=plan_notes(plan, profile, args))
+    return replace(plan, findings=launch_findings(plan, asked, args, request.resolved))
 
 
 def _model(request: LaunchRequest, model: ModelFacts | str | None) -> tuple[ModelFacts, str | None]:

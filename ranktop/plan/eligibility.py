@@ -6,7 +6,7 @@ Conjunctions, not single flags: support for each of two features says nothing of
 from __future__ import annotations
 
 from ranktop.plan.arguments import Arguments, flag_name
-from ranktop.plan.flags import FIRST_VERSION, field_of
+from ranktop.plan.flags import FIRST_VERSION, LEGACY, field_of
 from ranktop.plan.hicache_rules import HICACHE_RULES
 from ranktop.plan.launch import LaunchRequest
 from ranktop.plan.layersplit_rules import LAYER_SPLIT_RULES
@@ -65,13 +65,15 @@ def _flag_rows(request: LaunchRequest, profile: Profile) -> list[Eligibility]:
         for field, since in FIRST_VERSION.items()
         if request.flags.get(field) and version < version_key(since)
     ]
-    if version >= (0, 5, 20):
-        rows += [
-            Eligibility(flag, "rejected", f"{flag} was removed in 0.5.20; {_replacement(flag)}", "PLAN-REJECTED")
-            for flag in request.legacy_flags
-        ]
-    return rows
+    return rows + [row for flag in request.dated_flags if (row := _dated_row(flag, version)) is not None]
 
 
-def _replacement(flag: str) -> str:
-    return f"use {flag_name(field_of(flag)[0] or '')}"
+def _dated_row(flag: str, version: tuple[int, ...]) -> Eligibility | None:
+    use = f"use {flag_name(field_of(flag)[0] or '')}"
+    if flag.lstrip("-").replace("-", "_") in LEGACY:
+        if version < (0, 5, 20):
+            return Eligibility(flag, "accepted", f"deprecated; {use}")
+        return Eligibility(flag, "rejected", f"{flag} was removed in 0.5.20; {use}", "PLAN-REJECTED")
+    if version < (0, 5, 23):
+        return Eligibility(flag, "rejected", f"{flag} first exists in 0.5.23; {use}", "PLAN-REJECTED")
+    return None

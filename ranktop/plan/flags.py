@@ -26,9 +26,8 @@ ALIASES = {
     "dcp": "dcp_size",
     "decode_context_parallel_size": "dcp_size",
     "dist_init_address": "dist_init_addr",
-    "enable_hicache": "enable_hierarchical_cache",
 }
-"""Other spellings that SGLang itself accepts for a field."""
+"""Other spellings that every release accepts for a field."""
 
 LEGACY = {
     "nsa_prefill_backend": "dsa_prefill_backend",
@@ -43,6 +42,9 @@ LEGACY = {
 """Deprecated names of 0.5.16 to 0.5.19, removed in 0.5.20."""
 
 LEGACY_VALUES = {"round-robin-split": "interleave", "in-seq-split": "zigzag"}
+
+YOUNG = {"enable_hicache": "enable_hierarchical_cache"}
+"""Aliases that first exist in 0.5.23."""
 
 FIRST_VERSION = {
     "speculative_draft_kv_cache_dtype": "0.5.18",
@@ -95,13 +97,13 @@ def keeps_environment(name: str) -> bool:
 
 
 def field_of(flag: str) -> tuple[str | None, bool]:
-    """(SGLang's field name or None when unknown, whether the spelling is a deprecated one) of `--some-flag`.
+    """(SGLang's field name or None when unknown, whether only some releases know the spelling) of `--some-flag`.
 
     A unique abbreviation is accepted, as argparse does.
     """
     name = flag.lstrip("-").replace("-", "_")
-    if name in LEGACY:
-        return LEGACY[name], True
+    if name in LEGACY or name in YOUNG:
+        return LEGACY.get(name) or YOUNG[name], True
     if name in ALIASES:
         return ALIASES[name], False
     if name in KNOWN_FIELDS:

@@ -43,8 +43,8 @@ class LaunchRequest(Struct, frozen=True):
     resolved: bool = False
     sglang_version: str | None = None
     device_tokens: int | None = None
-    legacy_flags: tuple[str, ...] = ()
-    """Deprecated spellings that were used; 0.5.20 no longer knows them."""
+    dated_flags: tuple[str, ...] = ()
+    """Spellings that were used and only some releases know."""
 
 
 def parse_launch(launch: str | Sequence[str], *, origin: Origin = "given") -> LaunchRequest:
@@ -121,7 +121,7 @@ def _is_server_flag(word: str) -> bool:
 def _parse_flags(words: list[str], environment: dict[str, str], origin: Origin) -> LaunchRequest:
     flags: dict[str, Any] = {}
     unknown: list[str] = []
-    legacy: list[str] = []
+    dated: list[str] = []
     index = 0
     while index < len(words):
         flag, equals, inline = words[index].partition("=")
@@ -132,16 +132,16 @@ def _parse_flags(words: list[str], environment: dict[str, str], origin: Origin) 
             else:
                 unknown.append(without_user(words[index - 1]))
             continue
-        field, deprecated = field_of(flag)
+        field, is_dated = field_of(flag)
         values = [inline] if equals else _values(words, index, field)
         index += 0 if equals else len(values)
         if field is None:
             unknown.append(_unknown(flag, values))
         elif not is_secret(field):
             flags[field] = typed(field, flag, values)
-            if deprecated:
-                legacy.append(flag)
-    return LaunchRequest(flags, tuple(unknown), environment, origin, legacy_flags=tuple(legacy))
+            if is_dated:
+                dated.append(flag)
+    return LaunchRequest(flags, tuple(unknown), environment, origin, dated_flags=tuple(dated))
 
 
 def _values(words: list[str], index: int, field: str | None) -> list[str]:

@@ -24,11 +24,12 @@ _SEVERITIES: dict[str, Severity] = {
 }
 
 
-def launch_findings(plan: Plan, asked: Arguments, args: Arguments) -> tuple[Finding, ...]:
+def launch_findings(plan: Plan, asked: Arguments, args: Arguments, is_resolved: bool) -> tuple[Finding, ...]:
     """All of them, in the order of `findings.md`."""
     return (
         *_smaller_than_l1(plan),
-        *_size_beats_ratio(asked),
+        # A server's report carries the default ratio beside the size.
+        *(() if is_resolved else _size_beats_ratio(asked)),
         *_size_without_indexer(plan),
         *_eligibility(plan),
         *_inexact(plan),

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from ranktop.plan.arguments import Arguments
 from ranktop.plan.l3 import HIRADIX
-from ranktop.plan.launch import LaunchRequest
 from ranktop.plan.layersplit import layer_equivalents
 from ranktop.plan.plan import GB, GIB, Plan
 from ranktop.plan.profiles import Profile
 
 
-def plan_notes(plan: Plan, profile: Profile, args: Arguments, request: LaunchRequest) -> tuple[str, ...]:
+def plan_notes(plan: Plan, profile: Profile, args: Arguments) -> tuple[str, ...]:
     """Notes in reading order: size, indexer, gate, LayerSplit, draft, storage, model."""
     notes = [*_size_notes(plan, args), *_indexer_notes(plan, profile)]
     notes += _layer_split_notes(plan, profile)
     notes += _draft_notes(plan, profile)
+    notes += _kernel_notes(plan, profile)
     notes += _storage_notes(plan, args)
     return (*notes, *plan.model.notes)
 
@@ -41,6 +41,8 @@ def _size_notes(plan: Plan, args: Arguments) -> list[str]:
             f"GB is 1e9 bytes, GiB is 2^30: this node's pools are {plan.node.allocated_bytes / GB:.2f} GB = "
             f"{plan.node.allocated_bytes / GIB:.2f} GiB; the reserve is 10 GiB = 10.74 GB."
         )
+    if plan.node.ranks == 8 and plan.model.name == "glm-5.2" and args.hicache_size in (64, 96, 120):
+        notes.append("The audit's column of 8 ranks multiplies a rounded figure: its last digit is off.")
     return notes
 
 
@@ -79,6 +81,11 @@ def _layer_split_notes(plan: Plan, profile: Profile) -> list[str]:
         f"LayerSplit keeps {split.max_owned} layers and 1 scratch layer of {plan.model.layers}: at most "
         f"{split.reduction_percent:.4f} % less, of the L1 pool only; weights, graphs and workspaces stay."
     ]
+    if plan.launch.attn_cp_size == 4 and plan.model.name == "glm-5.2":
+        notes.append(
+            "The published cell of 0.77 to 0.20 GB (8192 tokens, CP4) is BF16, in GiB, of owned layers only: 74.026 % "
+            "is its rounding of 74.36 %; with the scratch layer 0.2073 GiB and 73.08 %."
+        )
     if not profile.layersplit_cell_divides_index and plan.model.index_head_dim:
         unsplit = _unsplit_cell(plan)
         gain = unsplit / plan.ranks[0].device.bytes_per_token
@@ -110,6 +117,16 @@ def _draft_notes(plan: Plan, profile: Profile) -> list[str]:
     if profile.mtp_packed and host.layers > plan.layer_split.max_owned:
         return ["The MTP layer is packed into the same pool: the size stays, the tokens become fewer."]
     return []
+
+
+def _kernel_notes(plan: Plan, profile: Profile) -> list[str]:
+    host, multiple = plan.ranks[0].host if plan.ranks else None, profile.jit_one_layer_row_multiple
+    if host is None or multiple is None or plan.launch.io_backend != "kernel" or host.row_bytes % multiple == 0:
+        return []
+    return [
+        f"Expect the log line `Unsupported element_size = {host.row_bytes} for JIT HiCache kernel`: the row is no "
+        f"multiple of {multiple}, another copy kernel runs."
+    ]
 
 
 def _storage_notes(plan: Plan, args: Arguments) -> list[str]:
