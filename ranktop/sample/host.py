@@ -124,3 +124,5 @@ class Cgroup(Struct, frozen=True):
     pressure: Pressure | None = None
     pod_uid: Annotated[str | None, label("pod", 36, "pod UID in the path")] = None
     container_id: Annotated[str | None, label("container", 12, "container id in the path")] = None
+    pod_namespace: Annotated[str | None, label("namespace", 16, "namespace of the pod, from its folder of logs")] = None
+    pod_name: Annotated[str | None, label("pod name", 24, "name of the pod, from its folder of logs")] = None
