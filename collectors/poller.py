@@ -68,9 +68,10 @@ class Poller:
         self._first_processes = threading.Event()
 
     def start(self) -> None:
+        # Before the thread that finds processes, which follows servers from then on.
+        self._follow_servers(Processes())
         for group in self._local:
             self._spawn(group, self._stop)
-        self._follow_servers(Processes())
 
     def stop(self) -> None:
         self._stop.set()
