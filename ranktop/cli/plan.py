@@ -27,7 +27,7 @@ from ranktop.plan.machine import Machine, asked_machine
 from ranktop.plan.models import MAX_CONFIG_BYTES
 from ranktop.plan.words import MAX_TEXT_CHARS
 
-_DEFAULT_MARGIN_GIB = 10.0
+DEFAULT_MARGIN_GIB = 10.0
 
 Compute = Callable[[LaunchRequest], Plan]
 
@@ -42,7 +42,7 @@ Compute = Callable[[LaunchRequest], Plan]
 @click.option("--memory", type=float, metavar="GiB", help="Hold the plan against a machine with this much free memory.")
 @click.option("--nodes", type=int, metavar="N", help="Its NUMA nodes; the memory and the GPUs are split evenly.")
 @click.option("--other", type=float, metavar="GiB", help="What else must fit; else 6.6 GiB a rank is assumed.")
-@click.option("--margin", type=float, default=_DEFAULT_MARGIN_GIB, show_default=True, metavar="GiB", help="Left free.")
+@click.option("--margin", type=float, default=DEFAULT_MARGIN_GIB, show_default=True, metavar="GiB", help="Left free.")
 @click.option("--sweep", "sweep_text", metavar="FLAG=a,b,c", help="A table over several values of one flag.")
 @click.option("--controls", "show_controls", is_flag=True, help="The negative controls for this launch, to paste.")
 @click.option("--manifest", type=click.Path(dir_okay=False), metavar="FILE", help="Write a canary manifest (YAML).")
@@ -73,7 +73,7 @@ def plan(
     """
     request = launch_of(launch, "plan")
     facts = model_of(model, model_config)
-    available = _bytes("--memory", memory)
+    available = gib_bytes("--memory", memory)
 
     def compute(changed: LaunchRequest) -> Plan:
         return compute_plan(
@@ -82,7 +82,7 @@ def plan(
             model=facts,
             arch=arch,
             device_tokens=device_tokens,
-            hbm_budget_bytes=_bytes("--hbm-budget", hbm_budget),
+            hbm_budget_bytes=gib_bytes("--hbm-budget", hbm_budget),
             host_available_bytes=available,
         )
 
@@ -97,9 +97,8 @@ def plan(
         return _sweep(request, sweep_text, compute, machine, other, margin, as_json)
     if show_controls:
         return _controls(request, planned, compute, as_json)
-    return show(
-        request, planned, host_findings(planned, machine, allowance, request), machine, allowance, compute, as_json
-    )
+    findings = host_findings(planned, machine, allowance, request)
+    return show(request, planned, findings, machine, allowance, compute, as_json=as_json)
 
 
 def launch_of(words: tuple[str, ...], command: str) -> LaunchRequest:
@@ -147,8 +146,8 @@ def model_of(name: str | None, config: str | None) -> ModelFacts | None:
 
 def allowance_of(planned: Plan, other_gib: float | None, margin_gib: float) -> Allowance:
     """What must fit beside the pools: as given, else the usual memory of the ranks."""
-    margin = _bytes("--margin", margin_gib) or 0
-    other = _bytes("--other", other_gib)
+    margin = gib_bytes("--margin", margin_gib) or 0
+    other = gib_bytes("--other", other_gib)
     return assumed_allowance(planned, margin) if other is None else Allowance(other, margin, "given")
 
 
@@ -159,7 +158,9 @@ def show(
     machine: Machine,
     allowance: Allowance,
     compute: Compute,
+    *,
     as_json: bool,
+    unread: tuple[str, ...] = (),
 ) -> int:
     """Prints the plan with its findings and what would fit; returns the exit code."""
     from ranktop.plan.fit import fit_now
@@ -172,11 +173,14 @@ def show(
         document: dict[str, Any] = msgspec.to_builtins(planned)
         document["findings"] = msgspec.to_builtins(findings)
         document["fit"] = msgspec.to_builtins(fit)
+        if machine.available_bytes is not None:
+            document["machine"] = msgspec.to_builtins(machine)
+            document["unread"] = list(unread)
         click.echo(_json(document))
     else:
         from ranktop.cli.plan_text import plan_text
 
-        click.echo(plan_text(planned, findings, fit))
+        click.echo(plan_text(planned, findings, fit, machine, allowance, unread))
     return exit_code(findings)
 
 
@@ -229,7 +233,8 @@ def _write_manifest(path: str, request: LaunchRequest, planned: Plan) -> int:
     return exit_code(planned.findings)
 
 
-def _bytes(option: str, gib: float | None) -> int | None:
+def gib_bytes(option: str, gib: float | None) -> int | None:
+    """Bytes of an option in GiB. Raises UsageProblem for what no memory can be."""
     if gib is None:
         return None
     if not 0 <= gib < 1 << 40:

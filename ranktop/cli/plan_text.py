@@ -9,18 +9,28 @@ from collections.abc import Iterator, Sequence
 from ranktop.finding import Finding
 from ranktop.plan import GB, GIB, Plan, RankPlan
 from ranktop.plan.fit import Fit
-from ranktop.plan.machine import pool_bytes
+from ranktop.plan.hostrules import Allowance
+from ranktop.plan.machine import Machine, needed_bytes, node_of_ranks, pool_bytes
 
 _WIDTH = 80
 _LABEL, _HOW, _AMOUNT = 15, 37, 12
 
 
-def plan_text(plan: Plan, findings: Sequence[Finding], fit: Fit | None = None) -> str:
-    """The whole page."""
-    return "\n".join(_page(plan, findings, fit))
+def plan_text(
+    plan: Plan,
+    findings: Sequence[Finding],
+    fit: Fit | None,
+    machine: Machine,
+    allowance: Allowance,
+    unread: Sequence[str] = (),
+) -> str:
+    """The whole page. A machine of which nothing is known has no block."""
+    lines = [*_plan_blocks(plan), *_machine_block(plan, machine, allowance, unread)]
+    lines += [*_section("Launch", _launch_lines(plan)), *finding_lines(findings, fit)]
+    return "\n".join([*lines, *_section("Notes", [f"- {note}" for note in plan.notes])])
 
 
-def _page(plan: Plan, findings: Sequence[Finding], fit: Fit | None) -> Iterator[str]:
+def _plan_blocks(plan: Plan) -> Iterator[str]:
     yield from _head(plan)
     groups = _alike(plan.ranks)
     for ranks in groups[:1]:
@@ -37,9 +47,6 @@ def _page(plan: Plan, findings: Sequence[Finding], fit: Fit | None) -> Iterator[
     if plan.layer_split.active:
         yield ""
         yield from _layer_block(plan)
-    yield from _section("Launch", _launch_lines(plan))
-    yield from finding_lines(findings, fit)
-    yield from _section("Notes", [f"- {note}" for note in plan.notes])
 
 
 def _head(plan: Plan) -> Iterator[str]:
@@ -149,6 +156,36 @@ def _node_block(plan: Plan) -> Iterator[str]:
     yield _row("gate, 1 rank", "primary + indexer + reserve", node.per_rank_gate_bytes)
     yield _row("gate passes", "surely, with this much free", node.surely_fits_bytes)
     yield _row("gate fails", "surely, with less than this free", node.surely_fails_below_bytes)
+
+
+def _machine_block(plan: Plan, machine: Machine, allowance: Allowance, unread: Sequence[str]) -> Iterator[str]:
+    limit = machine.limit_bytes
+    if limit is not None:
+        yield ""
+        yield _title("This host now" if machine.is_this_host else "A machine with this much free")
+        total = "" if machine.total_bytes is None else f"of {machine.total_bytes / GIB:,.1f} GiB"
+        yield _row("available", total, machine.available_bytes)
+        if machine.cgroup_headroom_bytes is not None:
+            yield _row("cgroup", "left under its limit", machine.cgroup_headroom_bytes)
+        if machine.credited_bytes:
+            yield _row("credited", "goes with the server replaced", machine.credited_bytes)
+        needed = needed_bytes(plan)
+        if needed is not None:
+            yield _row("pools", "of all ranks", -needed)
+            yield _row("other", allowance.other_source, -allowance.other_bytes)
+            yield _row("margin", "left free", -allowance.margin_bytes)
+            yield _row("left", "", limit - needed - allowance.total_bytes)
+        yield from _memory_nodes(plan, machine)
+    for text in unread:
+        yield from textwrap.wrap(f"not read: {text}", _WIDTH, initial_indent="  ", subsequent_indent="    ")
+
+
+def _memory_nodes(plan: Plan, machine: Machine) -> Iterator[str]:
+    homes = node_of_ranks(plan, machine)
+    for node in machine.nodes if len(machine.nodes) > 1 else ():
+        ranks = [rank.rank for rank, home in zip(plan.ranks, homes, strict=True) if home == node.node]
+        how = f"headroom; {len(ranks)} ranks bind to it" if ranks else "headroom; no rank is known to bind"
+        yield _row(f"node {node.node}", how, node.headroom_bytes)
 
 
 def _storage_block(plan: Plan) -> Iterator[str]:
