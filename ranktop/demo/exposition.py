@@ -22,11 +22,11 @@ _RADIX = ("cache_type",)
 _TOKENIZER = ("model_name", "engine_type")
 
 
-def rank_labels(tp: int) -> dict[str, str]:
+def rank_labels(tp: int, engine: str) -> dict[str, str]:
     """Common labels of one rank's series."""
     return {
         "model_name": MODEL_NAME,
-        "engine_type": "unified",
+        "engine_type": engine,
         "tp_rank": str(tp),
         "pp_rank": "0",
         "moe_ep_rank": "0",
@@ -122,6 +122,7 @@ TOKENIZER_FAMILIES: dict[str, Family] = {
     "prompt_tokens_total": Family("counter", _TOKENIZER, ("is_streaming",)),
     "generation_tokens_total": Family("counter", _TOKENIZER, ("is_streaming",)),
     "num_requests_total": Family("counter", _TOKENIZER, ("is_streaming",)),
+    "spec_verify_calls_total": Family("counter", _TOKENIZER),
     "cached_tokens_total": Family("counter", _TOKENIZER, ("cache_source",)),
     "time_to_first_token_seconds": Family("histogram", _TOKENIZER, ("is_streaming",), _FIRST_TOKEN),
     "inter_token_latency_seconds": Family("histogram", _TOKENIZER, (), _BETWEEN_TOKENS),

@@ -6,6 +6,8 @@ by `--max-total-tokens`, so that L2 stays larger than L1 as on a real node.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 VERSION = "0.5.18"
 MODEL_PATH = "zai-org/GLM-5.2-FP8"
 MODEL_NAME = "GLM-5.2-FP8"
@@ -19,18 +21,23 @@ REAL_HICACHE_GB = 120
 CONSOLE = ("python", "-m", "sglang.launch_server")
 
 
-def launch_flags(port: int, all_schedulers: bool = True, hicache_gb: float = HICACHE_GB) -> tuple[str, ...]:
-    """The flags of the launch line, as a user would have typed them."""
-    flags = ["--model-path", MODEL_PATH, "--served-model-name", MODEL_NAME]
-    flags += ["--tp-size", str(RANKS), "--kv-cache-dtype", "fp8_e4m3", "--max-total-tokens", str(DEVICE_TOKENS)]
-    flags += ["--enable-hierarchical-cache", "--hicache-size", str(hicache_gb)]
-    flags += ["--hicache-write-policy", "write_through", "--enable-metrics"]
-    if all_schedulers:
-        flags.append("--enable-metrics-for-all-schedulers")
-    flags += ["--enable-cache-report", "--host", HOST, "--port", str(port)]
-    return tuple(flags)
+class Launch(NamedTuple):
+    """What a scenario starts. `extra` are flags on top of the common ones."""
 
+    extra: tuple[str, ...] = ()
+    all_schedulers: bool = True
+    hicache_gb: float = HICACHE_GB
 
-def launch_line(port: int, all_schedulers: bool = True) -> str:
-    """The command line that the main process shows."""
-    return " ".join((*CONSOLE, *launch_flags(port, all_schedulers)))
+    def flags(self, port: int) -> tuple[str, ...]:
+        """The flags, as a user would have typed them."""
+        flags = ["--model-path", MODEL_PATH, "--served-model-name", MODEL_NAME]
+        flags += ["--tp-size", str(RANKS), "--kv-cache-dtype", "fp8_e4m3", "--max-total-tokens", str(DEVICE_TOKENS)]
+        flags += ["--enable-hierarchical-cache", "--hicache-size", str(self.hicache_gb)]
+        flags += ["--hicache-write-policy", "write_through", "--enable-metrics"]
+        if self.all_schedulers:
+            flags.append("--enable-metrics-for-all-schedulers")
+        return (*flags, "--enable-cache-report", *self.extra, "--host", HOST, "--port", str(port))
+
+    def line(self, port: int) -> str:
+        """The command line that the main process shows."""
+        return " ".join((*CONSOLE, *self.flags(port)))

@@ -15,7 +15,6 @@ from types import TracebackType
 from typing import Any, Self
 
 from ranktop.demo.clock import DemoClock
-from ranktop.demo.launch import launch_line
 from ranktop.demo.scenarios import SCENARIOS
 
 PREFIX = "ranktop-demo-"
@@ -88,7 +87,7 @@ class DemoNode:
         environment = os.environ | {"RANKTOP_DEMO_STATE": str(self.state_path), "SPT_NOENV": "1"}
         options = {
             # Room for the longest title that setproctitle may have to write over these arguments.
-            "--title": launch_line(65535),
+            "--title": self.scenario.launch.line(65535),
             "--scenario": self.scenario.name,
             "--directory": self.directory,
             "--port": self._port,

@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from ranktop.demo.hardware import GRAPH_GIB, kv_gib, startup_available_gib, weight_gib
+from ranktop.demo.gpus import GRAPH_GIB, kv_gib, startup_available_gib, weight_gib
 from ranktop.demo.launch import CONTEXT_TOKENS, DEVICE_TOKENS
+from ranktop.demo.memory import POD
 from ranktop.demo.sizes import PoolSizes
 from ranktop.demo.traffic import PrefillBatch, Step
 
@@ -54,10 +55,40 @@ def start_up(tp: int, sizes: PoolSizes) -> list[str]:
 
 def host_pools(sizes: PoolSizes) -> list[str]:
     """What a rank logs just before it allocates its host pools. GB is 1e9."""
+    packed = ""
+    if sizes.draft_layers:
+        total = sizes.target_layers + sizes.draft_layers
+        packed = f", packed MTP{{}} layers: target_layers={sizes.target_layers}, "
+        packed += f"draft_layers={sizes.draft_layers}, total_layers={total}"
     return [
         f"Allocating kv hierarchical KV host pool: {sizes.tokens} tokens, "
-        f"{sizes.primary_bytes / 1e9:.2f} GB host memory.",
-        f"Allocating {sizes.indexer_bytes / 1e9:.2f} GB host memory for DSA indexer (layout=page_first).",
+        f"{sizes.primary_bytes / 1e9:.2f} GB host memory{packed.format(' KV')}.",
+        f"Allocating {sizes.indexer_bytes / 1e9:.2f} GB host memory for DSA indexer (layout={sizes.layout})"
+        f"{packed.format('')}.",
+    ]
+
+
+def shard_plan(rank: int, ranges: tuple[tuple[int, int], ...], early: int = 0) -> list[str]:
+    """What a rank logs of LayerSplit. `early` layers too many at the start of its own range."""
+    layers, size = ranges[-1][1], len(ranges)
+    start, end = ranges[rank]
+    own = f"[{start - early},{end})"
+    parts = "; ".join(f"r{other}:[{first},{last})" for other, (first, last) in enumerate(ranges))
+    return [
+        f"Layer shard plan (continuous): layer_num={layers}, shard_size={size}, rank={rank}, local={own}, "
+        f"global={own}, partitions={parts}",
+        f"Initialized dedicated layer-shard broadcast NCCL communicator: rank={rank}, world_size={size}",
+    ]
+
+
+def oom_kill(pid: int, shmem_bytes: int) -> list[str]:
+    """What the kernel logs of a kill in a memory cgroup (mm/oom_kill.c of Linux 6)."""
+    return [
+        f"oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=/,mems_allowed=0-1,"
+        f"oom_memcg={POD},task_memcg={POD},task=sglang::schedul,pid={pid},uid=0",
+        f"Memory cgroup out of memory: Killed process {pid} (sglang::schedul) total-vm:{shmem_bytes // 1024}kB, "
+        f"anon-rss:20480kB, file-rss:12288kB, shmem-rss:{shmem_bytes // 1024}kB, UID:0 pgtables:512kB "
+        "oom_score_adj:0",
     ]
 
 
@@ -71,10 +102,15 @@ def prefill(step: Step, batch: PrefillBatch) -> str:
     )
 
 
-def decode(step: Step) -> str:
-    """One decode report."""
+def decode(step: Step, overrides: dict[str, float]) -> str:
+    """One decode report. `overrides` are gauges that say something else than the traffic."""
+    accept = ""
+    if "spec_accept_length" in overrides:
+        accept = (
+            f"accept len: {overrides['spec_accept_length']:.2f}, accept rate: {overrides['spec_accept_rate']:.2f}, "
+        )
     return (
         f"Decode batch, #running-req: {step.running}, #token: {step.used_tokens}, "
-        f"token usage: {step.used_tokens / DEVICE_TOKENS:.2f}, cuda graph: True, "
+        f"token usage: {step.used_tokens / DEVICE_TOKENS:.2f}, {accept}cuda graph: True, "
         f"gen throughput (token/s): {step.decode_tokens / step.seconds:.2f}, #queue-req: {step.queued}"
     )

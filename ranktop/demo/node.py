@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ranktop.demo.clock import DemoClock
-from ranktop.demo.launch import HOST, launch_line
+from ranktop.demo.launch import HOST
 from ranktop.demo.ranks import Ranks, StartError
 from ranktop.demo.scenarios import SCENARIOS
 
@@ -57,7 +57,7 @@ def _run(options: argparse.Namespace, directory: Path) -> None:
     clock = DemoClock(options.origin, options.speed)
     log_fd = os.open(directory / "node.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     node = StandIn(scenario, options.seed, clock, directory, log_fd, options.port)
-    setproctitle.setproctitle(launch_line(node.port, scenario.all_schedulers))
+    setproctitle.setproctitle(scenario.launch.line(node.port))
     _say({"url": f"http://{HOST}:{node.port}"})
     node.log_start()
     ranks = Ranks(scenario, node.sizes, directory, log_fd, launcher_fd=sys.stdin.fileno())

@@ -1,7 +1,8 @@
 """One rank of the stand-in node: a process with SGLang's title, real host pools and its own metric files.
 
-It adds to its series what the main process tells it through its standard input, one JSON list of operations a line,
-and ends when that closes. What it says on standard output is one JSON object: `{"mapped": bytes}` or `{"failed": why}`.
+It does what the main process tells it through its standard input, one JSON object a line: `operations` on its series,
+`grow` its heap by so many bytes, `exit` with a code. It ends when that closes. What it says on standard output is one
+JSON object a line: `{"mapped": bytes}`, then `{"ready": true}`, or `{"failed": why}`.
 """
 
 from __future__ import annotations
@@ -31,13 +32,16 @@ def main() -> None:
     os.environ["PROMETHEUS_MULTIPROC_DIR"] = options.metrics
     from ranktop.demo.exposition import SCHEDULER_FAMILIES, Writer, rank_labels
 
-    writer = Writer(SCHEDULER_FAMILIES, rank_labels(options.tp))
+    writer = Writer(SCHEDULER_FAMILIES, rank_labels(options.tp, options.engine))
     _say({"ready": True})
+    heap = bytearray()
     for line in sys.stdin:
         order = json.loads(line)
         if "exit" in order:
             raise SystemExit(order["exit"])
-        writer.apply(order["operations"])
+        if "grow" in order:
+            heap += bytes(order["grow"])
+        writer.apply(order.get("operations", []))
 
 
 def map_pool(size_bytes: int) -> mmap.mmap:
@@ -53,6 +57,7 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser()
     parser.add_argument("--title", required=True)
     parser.add_argument("--tp", type=int, required=True)
+    parser.add_argument("--engine", required=True)
     parser.add_argument("--metrics", required=True)
     parser.add_argument("--pools", type=int, nargs="*", required=True)
     return parser.parse_args()

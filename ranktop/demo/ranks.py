@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from ranktop.demo.child import Child
-from ranktop.demo.launch import RANKS
 from ranktop.demo.scenarios import Scenario
-from ranktop.demo.sizes import PoolSizes
+from ranktop.demo.sizes import PoolSizes, demo_plan
+from ranktop.plan import RankPlan
 
 _END_SECONDS = 3.0
 
@@ -22,8 +22,8 @@ class Ranks:
     def __init__(self, scenario: Scenario, sizes: PoolSizes, directory: Path, log_fd: int, launcher_fd: int) -> None:
         self.ready = False
         self._by_tp = {
-            tp: Child(f"TP{tp}", "ranktop.demo.rank", _rank_arguments(tp, scenario, sizes, directory), log_fd)
-            for tp in range(RANKS)
+            tp: Child(plan.rank, "ranktop.demo.rank", _rank_arguments(plan, scenario, sizes, directory), log_fd)
+            for tp, plan in enumerate(demo_plan(scenario.launch).ranks)
         }
         title = ["--title", "sglang::detokenizer", "--directory", str(directory), "--launcher-fd", str(launcher_fd)]
         self._detokenizer = Child("detokenizer", "ranktop.demo.detokenizer", title, log_fd, pass_fds=(launcher_fd,))
@@ -58,11 +58,12 @@ class Ranks:
             child.wait(_END_SECONDS)
 
 
-def _rank_arguments(tp: int, scenario: Scenario, sizes: PoolSizes, directory: Path) -> list[str]:
-    primary = sizes.primary_bytes * scenario.primary_percent.get(tp, 100) // 100
+def _rank_arguments(plan: RankPlan, scenario: Scenario, sizes: PoolSizes, directory: Path) -> list[str]:
+    primary = sizes.primary_bytes * scenario.primary_percent.get(plan.tp, 100) // 100
     return [
-        *("--title", f"sglang::scheduler_TP{tp}"),
-        *("--tp", str(tp)),
+        *("--title", f"sglang::scheduler_{plan.rank.replace(' ', '_')}"),
+        *("--tp", str(plan.tp)),
+        *("--engine", demo_plan(scenario.launch).launch.role),
         *("--metrics", str(directory / "metrics")),
         *("--pools", str(primary), str(sizes.indexer_allocated_bytes)),
     ]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from ranktop.demo.hardware import GRAPH_GIB, kv_gib, startup_available_gib, weight_gib
+from ranktop.demo.gpus import GRAPH_GIB, kv_gib, startup_available_gib, weight_gib
 from ranktop.demo.launch import CONTEXT_TOKENS, DEVICE_TOKENS, PAGE_TOKENS
 from ranktop.demo.sizes import PoolSizes
 from ranktop.demo.traffic import Finished, Step
@@ -61,8 +61,8 @@ def every_rank(step: Step, sizes: PoolSizes) -> list[Operation]:
     return operations
 
 
-def stats_rank(step: Step, sizes: PoolSizes) -> list[Operation]:
-    """Gauges and batch counters, only from ranks that report."""
+def stats_rank(step: Step, sizes: PoolSizes, overrides: dict[str, float] | None = None) -> list[Operation]:
+    """Gauges and batch counters, only from ranks that report. `overrides` are gauges that say something else."""
     held = step.used_tokens
     usage = held / DEVICE_TOKENS
     cached = step.device_hit_tokens + step.host_hit_tokens
@@ -92,6 +92,7 @@ def stats_rank(step: Step, sizes: PoolSizes) -> list[Operation]:
         ("num_retracted_reqs", (), 0),
         ("num_paused_reqs", (), 0),
     ]
+    operations += [(name, (), value) for name, value in (overrides or {}).items()]
     counted: list[Operation] = [
         ("prefill_effective_tokens_total", ("input",), step.input_tokens),
         ("prefill_effective_tokens_total", ("device_hit",), step.device_hit_tokens),
@@ -112,12 +113,19 @@ def tokenizer_start() -> list[Operation]:
     return [*operations, ("startup_cuda_graph_time_seconds", ("decode",), 21.7)]
 
 
-def tokenizer(step: Step) -> list[Operation]:
-    """Request-level series, counted when a request ends."""
-    operations: list[Operation] = [("http_requests_active", ("/generate", "POST"), step.running + step.queued)]
+def tokenizer(step: Step, accept_length: float | None = None) -> list[Operation]:
+    """Request-level series, counted when a request ends. `accept_length`: tokens a verify step, if it speculates."""
+    operations = at_the_door(step.running + step.queued)
     for one in step.finished:
         operations += _finished(one)
+        if accept_length:
+            operations.append(("spec_verify_calls_total", (), math.ceil(one.output_tokens / accept_length)))
     return operations
+
+
+def at_the_door(requests: int) -> list[Operation]:
+    """Requests that the HTTP process holds open."""
+    return [("http_requests_active", ("/generate", "POST"), requests)]
 
 
 def _finished(one: Finished) -> list[Operation]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ranktop.demo.hardware import GRAPH_GIB, kv_gib, startup_available_gib, weight_gib
+from ranktop.demo.gpus import GRAPH_GIB, kv_gib, startup_available_gib, weight_gib
 from ranktop.demo.launch import (
     CONTEXT_TOKENS,
     DEVICE_TOKENS,
@@ -20,7 +20,7 @@ from ranktop.demo.sizes import PoolSizes
 from ranktop.demo.traffic import Step
 
 
-def server_args(port: int, all_schedulers: bool) -> dict[str, Any]:
+def server_args(port: int, all_schedulers: bool, differing: dict[str, object]) -> dict[str, Any]:
     """Resolved arguments. The keys are there because the real endpoint leaks them and ranktop must drop them."""
     return {
         "model_path": MODEL_PATH,
@@ -87,7 +87,7 @@ def server_args(port: int, all_schedulers: bool) -> dict[str, Any]:
         "disaggregation_bootstrap_port": 8998,
         "disaggregation_decode_retraction_backup": None,
         "optimistic_prefill_attempts": 0,
-    }
+    } | differing
 
 
 def server_info(args: dict[str, Any], sizes: PoolSizes, step: Step) -> dict[str, Any]:

@@ -6,8 +6,8 @@ import functools
 
 from msgspec import Struct
 
-from ranktop.demo.launch import DEVICE_TOKENS, HICACHE_GB, VERSION, launch_flags
-from ranktop.plan import compute_plan, parse_launch
+from ranktop.demo.launch import DEVICE_TOKENS, REAL_HICACHE_GB, VERSION, Launch
+from ranktop.plan import Plan, compute_plan, parse_launch
 
 
 class PoolSizes(Struct, frozen=True):
@@ -20,6 +20,10 @@ class PoolSizes(Struct, frozen=True):
     indexer_allocated_bytes: int
     bytes_per_token: int
     device_bytes_per_token: int
+    layout: str
+    target_layers: int
+    draft_layers: int
+    """Layers of the draft packed into the same pools."""
 
     @property
     def allocated_bytes(self) -> int:
@@ -27,15 +31,21 @@ class PoolSizes(Struct, frozen=True):
 
 
 @functools.cache
-def pool_sizes(hicache_gb: float = HICACHE_GB) -> PoolSizes:
-    """Sizes of every rank of the demo's launch with an L2 of `hicache_gb` a rank."""
-    request = parse_launch(launch_flags(port=0, hicache_gb=hicache_gb))
-    rank = compute_plan(request, version=VERSION, device_tokens=DEVICE_TOKENS).ranks[0]
+def demo_plan(launch: Launch) -> Plan:
+    """The plan of a scenario's launch."""
+    return compute_plan(parse_launch(launch.flags(port=0)), version=VERSION, device_tokens=DEVICE_TOKENS)
+
+
+def pool_sizes(launch: Launch | None = None) -> PoolSizes:
+    """Sizes of every rank of a launch; the healthy node's without one. In 0.5.18 all ranks of a launch are alike."""
+    plan = demo_plan(launch or Launch())
+    rank = plan.ranks[0]
     host = rank.host
     if host is None or host.tokens is None or host.primary_bytes is None:
-        raise ValueError(f"no host pools in the plan of {request}")
+        raise ValueError(f"no host pools in the plan of {launch}")
     if host.indexer_bytes is None or host.indexer_allocated_bytes is None:
-        raise ValueError(f"no indexer pool in the plan of {request}")
+        raise ValueError(f"no indexer pool in the plan of {launch}")
+    drafts = plan.model.mtp_layers if plan.launch.speculative else 0
     return PoolSizes(
         tokens=host.tokens,
         primary_bytes=host.primary_bytes,
@@ -43,4 +53,13 @@ def pool_sizes(hicache_gb: float = HICACHE_GB) -> PoolSizes:
         indexer_allocated_bytes=host.indexer_allocated_bytes,
         bytes_per_token=host.bytes_per_token + host.index_bytes_per_token,
         device_bytes_per_token=rank.device.bytes_per_token,
+        layout=plan.launch.mem_layout,
+        target_layers=host.layers - drafts,
+        draft_layers=drafts,
     )
+
+
+@functools.cache
+def scale() -> float:
+    """How much smaller the demo's host is: its pools over those of a launch with 120 GB a rank."""
+    return pool_sizes().allocated_bytes / pool_sizes(Launch(hicache_gb=REAL_HICACHE_GB)).allocated_bytes

@@ -4,24 +4,29 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import threading
 from pathlib import Path
 from typing import Any
 
 from ranktop.demo import loglines, series, serverinfo
+from ranktop.demo.child import Child
 from ranktop.demo.clock import DemoClock
 from ranktop.demo.endpoints import Endpoints, Page
 from ranktop.demo.exposition import TOKENIZER_FAMILIES, Operation, Writer, rank_labels, render
-from ranktop.demo.hardware import RankUse, simulated_gpus, simulated_host, simulated_numa, simulated_placement
-from ranktop.demo.launch import HOST, RANKS
+from ranktop.demo.gpus import RankUse, simulated_gpus
+from ranktop.demo.launch import HOST
+from ranktop.demo.memory import simulated_cgroup, simulated_host, simulated_numa, simulated_placement
 from ranktop.demo.ranks import Ranks, StartError
-from ranktop.demo.scenarios import Scenario
-from ranktop.demo.sizes import pool_sizes
+from ranktop.demo.scenarios import Event, Scenario
+from ranktop.demo.script import Script
+from ranktop.demo.sizes import demo_plan, pool_sizes
 from ranktop.demo.state import resident_shmem_bytes, write_state
-from ranktop.demo.traffic import Step, Traffic
+from ranktop.demo.traffic import Traffic
 from ranktop.sample.demo_state import DemoState
 
 _DECODE_LOG_TICKS = 4
+_MOST_AT_THE_DOOR = 60
 
 
 class StandIn:
@@ -30,23 +35,26 @@ class StandIn:
     def __init__(
         self, scenario: Scenario, seed: int, clock: DemoClock, directory: Path, log_fd: int, port: int
     ) -> None:
-        self.sizes = pool_sizes()
+        self.sizes = pool_sizes(scenario.launch)
         self.is_open = False
         self._scenario = scenario
         self._clock = clock
         self._directory = directory
         self._log_fd = log_fd
+        self._tags = [rank.rank for rank in demo_plan(scenario.launch).ranks]
         self._traffic = Traffic(seed, self.sizes.tokens, scenario.profile)
-        self._writer = Writer(TOKENIZER_FAMILIES, rank_labels(0))
-        self._ready_at = 0.0
+        self._script = Script(scenario)
+        role = demo_plan(scenario.launch).launch.role
+        self._writer = Writer(TOKENIZER_FAMILIES, rank_labels(0, role))
+        self._ready_at: float | None = None
         self._ticks = 0
         self._step = self._traffic.step(1.0)
-        self._ended: set[int] = set()
+        self._kernel_lines: list[str] = []
         try:
             self._endpoints = Endpoints(port)
         except OSError as error:
             raise StartError(f"port {port} on {HOST}: {error.strerror} (choose another with --port)") from None
-        self._args = serverinfo.server_args(self.port, scenario.all_schedulers)
+        self._args = serverinfo.server_args(self.port, scenario.launch.all_schedulers, scenario.args)
 
     @property
     def port(self) -> int:
@@ -54,15 +62,19 @@ class StandIn:
 
     def log_start(self) -> None:
         """Everything up to the host pools."""
-        self._log(loglines.server_args(self._args))
-        starts = [loglines.start_up(tp, self.sizes) for tp in range(RANKS)]
+        for args in (*self._scenario.earlier_args, {}):
+            self._log(loglines.server_args(self._args | args))
+        starts = [loglines.start_up(tp, self.sizes) for tp in range(len(self._tags))]
         for number in range(max(map(len, starts))):
-            for tp, lines in enumerate(starts):
+            for tag, lines in zip(self._tags, starts, strict=True):
                 if number < len(lines):
-                    self._log(lines[number], f"TP{tp}")
-        for tp in range(RANKS):
-            for text in loglines.host_pools(self.sizes):
-                self._log(text, f"TP{tp}")
+                    self._log(lines[number], tag)
+        split = demo_plan(self._scenario.launch).layer_split
+        for tp, tag in enumerate(self._tags):
+            early = self._scenario.layers_early.get(tp, 0)
+            shards = loglines.shard_plan(tp, split.ranges, early) if split.active else []
+            for text in (*shards, *loglines.host_pools(self.sizes)):
+                self._log(text, tag)
 
     def open(self, ranks: Ranks) -> None:
         """All ranks are ready: constants, then listen, then say so."""
@@ -79,45 +91,83 @@ class StandIn:
         """Let `seconds` pass, times the clock's speed. Before ready only the hardware is there."""
         live = ranks.live
         if self.is_open:
-            self._step = step = self._traffic.step(seconds * self._clock.speed)
-            ordered = series.every_rank(step, self.sizes)
-            reported = _order(ordered + series.stats_rank(step, self.sizes))
-            silent = _order(ordered)
-            for tp, child in live.items():
-                child.tell(reported if tp == 0 or self._scenario.all_schedulers else silent)
-            self._writer.apply(series.tokenizer(step))
-            self._log_batches(step)
-            self._end_ranks(ranks)
-        uses = [RankUse(tp, child.pid, resident_shmem_bytes(child.pid)) for tp, child in live.items()]
-        write_state(self._directory / "state.json", self._state(uses))
+            for event in self._script.due(self._since_ready):
+                self._play(event, live)
+            if self._hangs:
+                self._writer.apply(series.at_the_door(self._at_the_door))
+            else:
+                self._serve(live, seconds * self._clock.speed)
+        write_state(self._directory / "state.json", self._state(live))
 
-    def _state(self, uses: list[RankUse]) -> DemoState:
-        now = self._clock()
-        passed = now - self._clock.origin_unix_seconds
-        load = min(1.0, self._step.running / self._scenario.profile.max_running) if self.is_open else 0.0
-        host = simulated_host(uses, passed)
-        return DemoState(
-            at_unix_seconds=now,
-            scenario=self._scenario.name,
-            host=host,
-            numa=simulated_numa(uses, host),
-            gpus=simulated_gpus(uses, self.sizes, passed, load),
-            placements={use.pid: (simulated_placement(use, now),) for use in uses},
-        )
+    @property
+    def _since_ready(self) -> float:
+        """Negative before: counted from the node's start."""
+        return self._clock() - (self._ready_at or self._clock.origin_unix_seconds)
 
-    def _end_ranks(self, ranks: Ranks) -> None:
-        for tp, after in self._scenario.exits.items():
-            if tp not in self._ended and self._clock() - self._ready_at >= after:
-                self._ended.add(tp)
-                self._log(loglines.EXCEPTION, f"TP{tp}")
-                ranks.live[tp].tell(json.dumps({"exit": 1}).encode() + b"\n")
+    @property
+    def _hangs(self) -> bool:
+        after = self._scenario.hangs_after_seconds
+        return self.is_open and after is not None and self._since_ready >= after
 
-    def _log_batches(self, step: Step) -> None:
+    @property
+    def _at_the_door(self) -> int:
+        since = self._since_ready - (self._scenario.hangs_after_seconds or 0.0)
+        arrived = int(since * self._scenario.profile.requests_per_second)
+        return min(_MOST_AT_THE_DOOR, 1 + self._step.running + self._step.queued + arrived)
+
+    def _serve(self, live: dict[int, Child], seconds: float) -> None:
+        self._step = step = self._traffic.step(seconds)
+        now = self._since_ready
+        overrides = {gauge.name: gauge.value for gauge in self._scenario.gauges if gauge.after_seconds <= now}
+        ordered = series.every_rank(step, self.sizes)
+        reported = _order(ordered + series.stats_rank(step, self.sizes, overrides))
+        silent = _order(ordered)
+        for tp, child in live.items():
+            child.tell(reported if tp == 0 or self._scenario.launch.all_schedulers else silent)
+        self._writer.apply(series.tokenizer(step, overrides.get("spec_accept_length")))
         self._ticks += 1
         for batch in step.prefills:
-            self._log(loglines.prefill(step, batch), "TP0")
+            self._log(loglines.prefill(step, batch), self._tags[0])
         if step.running and self._ticks % _DECODE_LOG_TICKS == 0:
-            self._log(loglines.decode(step), "TP0")
+            self._log(loglines.decode(step, overrides), self._tags[0])
+
+    def _play(self, event: Event, live: dict[int, Child]) -> None:
+        tag = "" if event.tp is None else self._tags[event.tp]
+        if event.text:
+            self._log(event.text, tag)
+        child = None if event.tp is None else live.get(event.tp)
+        if child is None:
+            return
+        if event.action == "exit":
+            self._log(loglines.EXCEPTION, tag)
+            child.tell(b'{"exit": 1}\n')
+        elif event.action == "grow":
+            child.tell(json.dumps({"grow": event.grow_bytes}).encode() + b"\n")
+        elif event.action == "oom_kill":
+            self._kernel_lines += loglines.oom_kill(child.pid, resident_shmem_bytes(child.pid))
+            os.kill(child.pid, signal.SIGKILL)
+
+    def _state(self, live: dict[int, Child]) -> DemoState:
+        now, scenario = self._clock(), self._scenario
+        busy = self.is_open and not self._hangs
+        load = min(1.0, self._step.running / scenario.profile.max_running) if busy else 0.0
+        uses = [
+            RankUse(tp, child.pid, resident_shmem_bytes(child.pid), scenario.far_percent.get(tp, 0.0))
+            for tp, child in live.items()
+        ]
+        oom_kills = sum("oom-kill:" in line for line in self._kernel_lines)
+        host = simulated_host(uses, scenario.host, self._since_ready, oom_kills)
+        cgroup = simulated_cgroup(uses, scenario.host, host, oom_kills)
+        return DemoState(
+            at_unix_seconds=now,
+            scenario=scenario.name,
+            host=host,
+            numa=simulated_numa(uses, scenario.host, host),
+            gpus=simulated_gpus(uses, self.sizes, self._since_ready, load),
+            placements={use.pid: (simulated_placement(use, now),) for use in uses},
+            cgroups={} if cgroup is None else {use.pid: cgroup for use in uses},
+            kernel_lines=tuple(self._kernel_lines),
+        )
 
     def _log(self, message: str, tag: str = "") -> None:
         os.write(self._log_fd, loglines.line(self._clock(), message, tag).encode())

@@ -30,8 +30,13 @@ class Profile(Struct, frozen=True):
     sessions: int = 5
     turns: int = 10
     """Requests of one session before a new one takes its place."""
+    first_pages: int = 1
     own_pages: int = 4
-    """Pages of its own that a session has at its last turn; it starts with one."""
+    """Pages of its own that a session has at its last turn; it starts with `first_pages`."""
+    shared_prefix: bool = True
+    """Whether a session begins with a page that others begin with too."""
+    prefill_only: bool = False
+    """A prefill worker: one token comes out, the rest is another server's."""
     load_back: bool = True
     """False: host hits are counted and the tokens are computed again."""
     backup: bool = True
@@ -160,8 +165,11 @@ class Traffic:
     def _next_request(self) -> _Request:
         index = self._random.randrange(len(self._sessions))
         session = self._sessions[index]
-        own = 1 + session.turn * (self.profile.own_pages - 1) // max(1, self.profile.turns - 1)
-        path = ((-1 - session.system, 0), *((session.number, page) for page in range(own)))
+        profile = self.profile
+        own = profile.first_pages
+        own += session.turn * (profile.own_pages - profile.first_pages) // max(1, profile.turns - 1)
+        shared = ((-1 - session.system, 0),) if profile.shared_prefix else ()
+        path = (*shared, *((session.number, page) for page in range(own)))
         session.turn += 1
         if session.turn >= self.profile.turns:
             self._sessions[index] = self._new_session(self._born)
@@ -169,7 +177,7 @@ class Traffic:
         return _Request(
             path=path,
             tail_tokens=self._random.randint(4, 20),
-            output_tokens=self._random.randint(20, 44),
+            output_tokens=1 if profile.prefill_only else self._random.randint(20, 44),
             inter_token_seconds=self._random.uniform(0.008, 0.016),
             streaming=self._random.random() < 0.7,
             arrived=self._now,
@@ -199,6 +207,7 @@ class Traffic:
             computed = len(request.path) * PAGE_TOKENS - cached + request.tail_tokens
             request.admission = admission
             request.first_token_at = self._now + 0.06 + 0.0012 * computed + 0.0002 * admission.loaded * PAGE_TOKENS
+            request.first_token_at += 0.0012 * (admission.host_hit - admission.loaded) * PAGE_TOKENS
             request.ends_at = request.first_token_at + request.output_tokens * request.inter_token_seconds
             tally.admissions.append(admission)
             tally.input += computed

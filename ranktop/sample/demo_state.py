@@ -8,7 +8,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from ranktop.sample.gpu import Gpus
-from ranktop.sample.host import Host, NumaNode
+from ranktop.sample.host import Cgroup, Host, NumaNode
 from ranktop.sample.pool import Placement
 
 MAX_BYTES = 1 << 20
@@ -24,4 +24,8 @@ class DemoState(Struct, frozen=True):
     gpus: Gpus
     placements: dict[int, tuple[Placement, ...]]
     """By pid of the rank. A start address of 0 stands for every pool of that rank."""
+    cgroups: dict[int, Cgroup] = {}
+    """By pid of the rank. Empty: no pod is simulated."""
+    kernel_lines: tuple[str, ...] = ()
+    """What the kernel log would hold, oldest first."""
     schema: int = 1

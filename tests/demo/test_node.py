@@ -12,7 +12,7 @@ import msgspec
 import psutil
 import pytest
 
-from ranktop.demo.launch import launch_line
+from ranktop.demo.launch import Launch
 from ranktop.demo.launcher import DemoError, DemoNode
 from ranktop.demo.sizes import pool_sizes
 from ranktop.demo.state import resident_shmem_bytes
@@ -46,7 +46,7 @@ def _mapped(size_bytes: int) -> int:
 
 def test_the_main_process_shows_a_launch_line(node: DemoNode) -> None:
     port = int(node.url.rpartition(":")[2])
-    assert _title(node.pid) == launch_line(port)
+    assert _title(node.pid) == Launch().line(port)
     assert _environment(node.pid)["RANKTOP_DEMO_STATE"] == str(node.state_path)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ranktop.demo.scenarios.scenario import Scenario
+from ranktop.demo.scenarios.scenario import Event, Scenario
 
 BASIC = (
     Scenario("healthy", "eight ranks within plan, traffic over L1 and L2"),
@@ -18,6 +18,6 @@ BASIC = (
         "TP5 ends a few seconds after ready, the others live on",
         findings=("RANK-DEAD",),
         worst="critical",
-        exits={5: 4.0},
+        events=(Event(4.0, "exit", tp=5),),
     ),
 )

@@ -1,0 +1,92 @@
+"""The eight GPUs that a laptop does not have, at their real size."""
+
+from __future__ import annotations
+
+import math
+
+from msgspec import Struct
+
+from ranktop.demo.launch import DEVICE_TOKENS, PAGE_TOKENS, RANKS
+from ranktop.demo.sizes import PoolSizes
+from ranktop.sample import Gpu, GpuProcess, Gpus
+
+GIB = 1 << 30
+SOURCE = "simulated"
+NODES = 2
+GRAPH_GIB = 1.86
+_CONTEXT_GIB = 1.07
+_REST_GIB = 2.4
+_TOTAL_BYTES = 143771 << 20
+_RESERVED_BYTES = 725 << 20
+
+
+class RankUse(Struct, frozen=True):
+    """What one live rank holds. `shmem_bytes` is RssShmem of its /proc/PID/status."""
+
+    tp: int
+    pid: int
+    shmem_bytes: int
+    far_percent: float = 0.0
+
+
+def numa_node(tp: int) -> int:
+    """The node of a rank's GPU: 0 to 3 on node 0, 4 to 7 on node 1."""
+    return tp * NODES // RANKS
+
+
+def weight_gib(tp: int) -> float:
+    """`weight_memory_usage_gb` of a rank."""
+    return round(91.4 + 0.011 * tp, 3)
+
+
+def kv_gib(sizes: PoolSizes) -> float:
+    """`kv_cache_memory_usage_gb`: the L1 pool has one page more than its tokens."""
+    return (DEVICE_TOKENS + PAGE_TOKENS) * sizes.device_bytes_per_token / GIB
+
+
+def startup_available_gib(tp: int, sizes: PoolSizes) -> float:
+    """Free HBM after graph capture."""
+    free = (_TOTAL_BYTES - _RESERVED_BYTES) / GIB
+    return round(free - _CONTEXT_GIB - weight_gib(tp) - kv_gib(sizes) - GRAPH_GIB, 2)
+
+
+def simulated_gpus(ranks: list[RankUse], sizes: PoolSizes, seconds: float, load: float) -> Gpus:
+    """All GPUs after `seconds` of node time at `load` (0 idle, 1 busy). A GPU without its rank is empty."""
+    by_tp = {rank.tp: rank for rank in ranks}
+    return Gpus(
+        source=SOURCE,
+        driver_version="simulated",
+        gpus=tuple(_gpu(tp, by_tp.get(tp), sizes, seconds, load) for tp in range(RANKS)),
+    )
+
+
+def _gpu(tp: int, rank: RankUse | None, sizes: PoolSizes, seconds: float, load: float) -> Gpu:
+    wave = math.sin(seconds / 11 + tp)
+    usable = _TOTAL_BYTES - _RESERVED_BYTES
+    held = 0
+    if rank is not None:
+        moving = 0.02 * wave + 0.05 * load
+        held = int((_CONTEXT_GIB + weight_gib(tp) + kv_gib(sizes) + GRAPH_GIB + _REST_GIB + moving) * GIB)
+        held -= held % (2 << 20)
+    busy = load if rank is not None else 0.0
+    return Gpu(
+        index=tp,
+        uuid=f"GPU-00000000-0000-4000-8000-{tp:012d}",
+        name="NVIDIA H200 (simulated)",
+        pci_bus_id=f"00000000:{0x18 + 0x11 * tp:02X}:00.0",
+        numa_node=numa_node(tp),
+        total_bytes=_TOTAL_BYTES,
+        reserved_bytes=_RESERVED_BYTES,
+        used_bytes=held,
+        free_bytes=usable - held,
+        utilization_percent=round(min(100.0, max(0.0, 96 * busy + 3 * wave * busy)), 0),
+        memory_utilization_percent=round(min(100.0, 58 * busy), 0),
+        temperature_celsius=round(34 + 26 * busy + wave, 0),
+        power_watts=round(118 + 420 * busy + 8 * wave, 1),
+        ecc_uncorrected_count=0,
+        remap_pending=False,
+        remap_failed=False,
+        clocks_event_reasons=0,
+        mig=False,
+        processes=() if rank is None else (GpuProcess(rank.pid, held),),
+    )

@@ -1,0 +1,46 @@
+"""Host memory, NUMA, and what the launch before this one was."""
+
+from __future__ import annotations
+
+from ranktop.demo.scenarios.scenario import Event, HostScript, Scenario
+
+HOST = (
+    Scenario(
+        "host-pressure",
+        "something else on the host grows and memory stalls",
+        findings=("HOST-PRESSURE",),
+        worst="warn",
+        shows_after_seconds=60.0,
+        host=HostScript(growth_gb_per_minute=2.0, pressure_percent=8.0, after_seconds=5.0),
+    ),
+    Scenario(
+        "numa-remote",
+        "31 % of TP5's pools lie on the other node",
+        findings=("NUMA-REMOTE",),
+        worst="warn",
+        far_percent={5: 31.25},
+    ),
+    Scenario(
+        "pod-oom",
+        "the pod reaches its limit and the kernel kills TP5",
+        findings=("HOST-OOM-KILL", "HOST-CGROUP", "RANK-DEAD"),
+        worst="critical",
+        shows_after_seconds=30.0,
+        host=HostScript(pod_limit_gb=1200.0, growth_gb_per_minute=90.0),
+        events=(Event(20.0, "oom_kill", tp=5),),
+    ),
+    Scenario(
+        "leak",
+        "TP2's heap grows by 1.2 GB an hour (give --speed 60)",
+        findings=("HOST-ANON-LEAK",),
+        worst="warn",
+        shows_after_seconds=3600.0,
+        events=(Event(30.0, "grow", tp=2, grow_bytes=10_000_000, every_seconds=30.0, times=180),),
+    ),
+    Scenario(
+        "launch-changed",
+        "the launch before this one had less than half of its L2",
+        findings=("LAUNCH-CHANGED",),
+        earlier_args=({"hicache_size": 0.02, "hicache_write_policy": "write_back"},),
+    ),
+)
