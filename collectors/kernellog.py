@@ -159,7 +159,7 @@ def parse_text(text: str, *, at_unix_seconds: float, boot_unix_seconds: float | 
     """Events in `dmesg`, `dmesg -T` or syslog text.
 
     Stamps since boot need `boot_unix_seconds`; a line without a time that can be read carries the one before it, and
-    at first `at_unix_seconds`. A syslog stamp has no year and no zone: UTC, and the last such time before the given one.
+    at first `at_unix_seconds`. A syslog stamp has no year and no zone: it is read as UTC, and as in the past.
     """
     messages = KernelMessages()
     found: list[Event] = []

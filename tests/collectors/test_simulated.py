@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from collectors.simulated import DemoStates, OrSimulated, refusal
+from ranktop.sample import Gpu, Gpus, Host, NoData, NumaNode, Placement, Processes, ServerProcess, SourceError
+from ranktop.sample.demo_state import MAX_BYTES, DemoState
+
+STATE = DemoState(
+    at_unix_seconds=100.0,
+    scenario="healthy",
+    host=Host(source="measured", total_bytes=7),
+    numa=(NumaNode(0), NumaNode(1)),
+    gpus=Gpus(gpus=(Gpu(0, total_bytes=5),)),
+    placements={11: (Placement(11, 0, 256, ((0, 256),)),)},
+)
+
+
+class Real:
+    """The machine's own collector."""
+
+    name = "hostmem"
+    part = "host"
+    server = None
+    period_seconds = 1.0
+
+    def read(self, processes: Processes | None, now: float) -> Any:
+        return "measured"
+
+
+def server(path: Path | None) -> ServerProcess:
+    return ServerProcess("127.0.0.1:1", os.getpid(), 1, demo_state_path=str(path) if path else None)
+
+
+def written(path: Path, content: bytes | None = None, mode: int = 0o600) -> Path:
+    path.write_bytes(content if content is not None else msgspec.json.encode(STATE))
+    path.chmod(mode)
+    return path
+
+
+def test_every_part_is_simulated_whatever_the_file_says(tmp_path: Path) -> None:
+    state = DemoStates().read(server(written(tmp_path / "state.json")), 101.0)
+    assert state.host == Host(source="simulated", total_bytes=7)
+    assert {node.source for node in state.numa} == {"simulated"}
+    assert state.gpus.source == "simulated"
+    assert state.placements[11][0].source == "simulated"
+
+
+def test_a_new_content_is_read_and_an_old_one_is_not_decoded_again(tmp_path: Path) -> None:
+    states, path = DemoStates(), written(tmp_path / "state.json")
+    first = states.read(server(path), 101.0)
+    assert states.read(server(path), 101.0) is first
+    new = written(tmp_path / "new", msgspec.json.encode(msgspec.structs.replace(STATE, scenario="rank-dies")))
+    new.replace(path)
+    assert states.read(server(path), 101.0).scenario == "rank-dies"
+
+
+@pytest.mark.parametrize(
+    ("servers", "value"),
+    [([True], 7), ([], "measured"), ([False], "measured"), ([True, False], "measured"), ([True, True], 7)],
+)
+def test_the_real_machine_wins_unless_all_servers_are_stand_ins(
+    tmp_path: Path, servers: list[bool], value: object
+) -> None:
+    path = written(tmp_path / "state.json")
+    collector = OrSimulated(Real(), lambda state: state.host.total_bytes, DemoStates())
+    seen = Processes(servers=tuple(server(path if is_demo else None) for is_demo in servers))
+    assert collector.read(seen, 101.0) == value
+    assert (collector.name, collector.part, collector.period_seconds) == ("hostmem", "host", 1.0)
+
+
+def test_before_the_processes_are_known_nothing_is_claimed() -> None:
+    with pytest.raises(NoData) as caught:
+        OrSimulated(Real(), lambda state: state, DemoStates()).read(None, 0.0)
+    assert caught.value.code == "waiting"
+
+
+@pytest.mark.parametrize(
+    ("content", "mode", "says"),
+    [
+        (None, 0o620, "others may write"),
+        (None, 0o602, "others may write"),
+        (b"x" * (MAX_BYTES + 1), 0o600, "more than"),
+        (b"{broken", 0o600, "made by another ranktop"),
+        (b'{"at_unix_seconds": "soon"}', 0o600, "made by another ranktop"),
+        (b"", 0o600, "made by another ranktop"),
+    ],
+)
+def test_a_file_that_is_not_believed(tmp_path: Path, content: bytes | None, mode: int, says: str) -> None:
+    path = written(tmp_path / "state.json", content, mode)
+    with pytest.raises(SourceError, match=says):
+        DemoStates().read(server(path), 101.0)
+
+
+def test_no_regular_file(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo", 0o600)
+    (tmp_path / "link").symlink_to(written(tmp_path / "state.json"))
+    for name, says in (
+        ("fifo", "no regular file"),
+        ("link", "Too many"),
+        ("none", "No such file"),
+        (".", "no regular"),
+    ):
+        with pytest.raises(SourceError, match=says):
+            DemoStates().read(server(tmp_path / name), 101.0)
+
+
+def test_another_users_file(tmp_path: Path) -> None:
+    seen = os.stat(written(tmp_path / "state.json"))
+    assert refusal(seen, seen.st_uid) is None
+    assert "belongs to user" in (refusal(seen, seen.st_uid + 1) or "")
+
+
+def test_a_file_that_nobody_writes_any_more(tmp_path: Path) -> None:
+    path = written(tmp_path / "state.json")
+    with pytest.raises(SourceError, match="not written for 900 s") as caught:
+        DemoStates().read(server(path), 1000.0)
+    assert caught.value.code == "stale"
+
+
+def test_a_server_that_is_gone(tmp_path: Path) -> None:
+    gone = ServerProcess("x", 2**22 + 5, 1, demo_state_path=str(written(tmp_path / "state.json")))
+    with pytest.raises(SourceError, match="is the demo still up"):
+        DemoStates().read(gone, 101.0)
