@@ -61,6 +61,7 @@ def _server(server: ServerVerdict) -> dict[str, Any]:
         "plan": msgspec.to_builtins(server.plan),
         "plan_origin": server.plan_origin,
         "plan_error": server.plan_error,
+        "calibration": msgspec.to_builtins(server.calibration),
         "tiers": msgspec.to_builtins(server.tiers),
         "transfers": msgspec.to_builtins(server.transfers),
         "service": msgspec.to_builtins(server.service),

@@ -11,9 +11,11 @@ from ranktop.reconcile.digest import PageDigest
 from ranktop.reconcile.gpus import gpu_of_rank
 from ranktop.reconcile.lines.hbm import hbm_lines
 from ranktop.reconcile.lines.host import expected_pools, pool_lines, process_lines
+from ranktop.reconcile.lines.logged import logged_pool_lines
 from ranktop.reconcile.lines.node import node_lines, request_lines
 from ranktop.reconcile.lines.placement import local_line
 from ranktop.reconcile.lines.tokens import token_lines
+from ranktop.reconcile.logged import LoggedServer, tag_of
 from ranktop.reconcile.pins import Pins, judge_pins
 from ranktop.reconcile.plans import ServerPlan
 from ranktop.reconcile.pools import PoolMatch, match_pools
@@ -42,14 +44,17 @@ class NodeView(Struct, frozen=True):
     plans: Mapping[str, ServerPlan]
     digests: Mapping[str, PageDigest]
     thresholds: Thresholds
+    logged: Mapping[str, LoggedServer] = {}
 
 
-def server_ids(sample: Sample) -> tuple[str, ...]:
+def server_ids(sample: Sample, logged: Mapping[str, LoggedServer]) -> tuple[str, ...]:
     """Every server that any source knows, those with processes first."""
     processes = sample.processes or Processes()
     ids = [server.id for server in processes.servers]
     ids += [rank.server for rank in processes.ranks]
     ids += [*sample.infos, *sample.metrics, *sample.loads]
+    # A log outlives its server: on a live node it names none that is gone.
+    ids += logged if sample.processes is None else ()
     return tuple(dict.fromkeys(ids))
 
 
@@ -58,7 +63,7 @@ def judge_servers(view: NodeView) -> tuple[ServerVerdict, ...]:
     sample = view.sample
     processes = sample.processes or Processes()
     by_id = {server.id: server for server in processes.servers}
-    return tuple(_server(view, server, by_id.get(server), processes) for server in server_ids(sample))
+    return tuple(_server(view, server, by_id.get(server), processes) for server in server_ids(sample, view.logged))
 
 
 def judge_ranks(view: NodeView, servers: Sequence[ServerVerdict]) -> tuple[RankVerdict, ...]:
@@ -68,7 +73,9 @@ def judge_ranks(view: NodeView, servers: Sequence[ServerVerdict]) -> tuple[RankV
     for server in servers:
         live = {str(rank.tag): rank for rank in processes.ranks if rank.server == server.id}
         planned = {rank.rank: rank for rank in server.plan.ranks} if server.plan else {}
-        tags = sorted({**planned, **live}, key=lambda tag: _order(tag, live, planned))
+        told = view.logged.get(server.id)
+        logged = set(told.pools) | told.tags if told is not None and not planned else set[str]()
+        tags = sorted({**planned, **live} | dict.fromkeys(logged), key=lambda tag: _order(tag, live, planned))
         found += [(server, tag, live.get(tag), planned.get(tag)) for tag in tags]
     matches = {(server.id, tag): _matches(view.sample, process, plan) for server, tag, process, plan in found}
     pins = _pins(view.sample, servers, matches)
@@ -128,6 +135,7 @@ def _server(view: NodeView, server: str, process: ServerProcess | None, processe
     planned = view.plans[server]
     plan = planned.plan
     ranks = sum(1 for rank in processes.ranks if rank.server == server)
+    logged = view.logged.get(server)
     told = view.digests.get(server)
     version = info.version if info else None
     started = None
@@ -141,12 +149,13 @@ def _server(view: NodeView, server: str, process: ServerProcess | None, processe
         version=version or (plan.sglang.version if plan and process else None),
         model=model or (plan.model.name if plan else None),
         role=plan.launch.role if plan else None,
-        ranks=ranks or (len(plan.ranks) if plan else 0),
+        ranks=ranks or (len(plan.ranks) if plan else len(logged.pools) if logged else 0),
         plan=plan,
         plan_origin=planned.origin,
         plan_error=planned.problem,
+        calibration=planned.calibration,
         started_unix_seconds=started,
-        is_ready=_is_ready(sample, server),
+        is_ready=_is_ready(sample, server) or (process is None and logged is not None and logged.is_ready),
         tiers=told.tiers if told else TierShares(detail="no metrics page"),
         transfers=told.transfers if told else TransferRates(),
         service=told.service if told else Service(),
@@ -165,7 +174,7 @@ def _order(tag: str, live: Mapping[str, RankProcess], planned: Mapping[str, Rank
     if tag in planned:
         plan = planned[tag]
         return (plan.dp, plan.pp, plan.cp, plan.tp)
-    return live[tag].tag.order[:4] if tag in live else RankTag().order[:4]
+    return (live[tag].tag if tag in live else tag_of(tag)).order[:4]
 
 
 def _said(view: NodeView, server: ServerVerdict, process: RankProcess | None, plan: RankPlan | None) -> Reported:
@@ -215,7 +224,7 @@ def _rank(
     placements = sample.placements.get(process.pid, ()) if process else ()
     lines: tuple[Line, ...] = (
         *hbm_lines(found, source, plan, said, _why_no_gpu(sample)),
-        *pool_lines(plan, matches, view.thresholds, _why_no_maps(sample, process)),
+        *_pool_lines(view, server.id, tag, plan, matches, process),
         *process_lines(process, pins, plan),
         local_line(placements, gpu_node, sample.numa or (), view.thresholds),
         *token_lines(plan, said, _is_stale(sample, "metrics", server.id)),
@@ -230,6 +239,22 @@ def _rank(
         state=process.state if process else None,
         lines=lines,
     )
+
+
+def _pool_lines(
+    view: NodeView,
+    server: str,
+    tag: str,
+    plan: RankPlan | None,
+    matches: tuple[PoolMatch, ...] | None,
+    process: RankProcess | None,
+) -> tuple[Line, ...]:
+    """What is mapped; where maps cannot be read, what was logged."""
+    told = view.logged.get(server)
+    pools = told.pools.get(tag, ()) if told is not None else ()
+    if matches is None and pools:
+        return logged_pool_lines(plan, pools)
+    return pool_lines(plan, matches, view.thresholds, _why_no_maps(view.sample, process))
 
 
 def _why_no_gpu(sample: Sample) -> str:

@@ -25,6 +25,7 @@ from ranktop.reconcile.judge import (
     server_ids,
 )
 from ranktop.reconcile.ledger import Ledger, ledger
+from ranktop.reconcile.logged import LoggedServer, fold
 from ranktop.reconcile.plans import ServerPlan, plan_server
 from ranktop.reconcile.rules import HISTORY_LINES, RULES, Context, GoneRank
 from ranktop.reconcile.thresholds import Thresholds
@@ -32,17 +33,33 @@ from ranktop.reconcile.tracking import Key, Open, track
 from ranktop.reconcile.verdict import NodeVerdict, RankVerdict, ServerVerdict, Verdict
 from ranktop.sample import Event, RankProcess, Sample, ServerInfo, ServerProcess
 
+_PlanKey = tuple[ServerProcess | None, ServerInfo | None, str | None, LoggedServer | None]
+
 LEDGER_SECONDS = 900.0
 _MAX_EVENTS = 4000
 
 
 class Reconciler:
-    """Holds each sample against the plan. `given` is a launch that the user names for servers that tell none."""
+    """Holds each sample against the plan.
 
-    def __init__(self, thresholds: Thresholds | None = None, given: LaunchRequest | None = None) -> None:
+    `given` is a launch, `sglang` a version, that the user names for servers that tell none. `since_start`: the samples
+    are all that there will be, so totals of a single page are judged as they stand.
+    """
+
+    def __init__(
+        self,
+        thresholds: Thresholds | None = None,
+        given: LaunchRequest | None = None,
+        *,
+        sglang: str | None = None,
+        since_start: bool = False,
+    ) -> None:
         self._thresholds = thresholds or Thresholds()
         self._given = given
-        self._plans: dict[str, tuple[tuple[ServerProcess | None, ServerInfo | None, str | None], ServerPlan]] = {}
+        self._sglang = sglang
+        self._since_start = since_start
+        self._logged: dict[str, LoggedServer] = {}
+        self._plans: dict[str, tuple[_PlanKey, ServerPlan]] = {}
         self._digests: dict[str, PageDigest] = {}
         self._present: dict[RankId, RankProcess] = {}
         self._gone: dict[RankId, GoneRank] = {}
@@ -60,8 +77,9 @@ class Reconciler:
         self._remember(sample)
         view = NodeView(
             sample=sample,
-            plans={server: self._plan(server, sample) for server in server_ids(sample)},
+            plans={server: self._plan(server, sample) for server in server_ids(sample, self._logged)},
             digests=self._digests,
+            logged=self._logged,
             thresholds=self._thresholds,
         )
         servers = judge_servers(view)
@@ -81,6 +99,8 @@ class Reconciler:
             events=tuple(self._events),
             ready_since=self._ready_since,
             seen_up=frozenset(self._seen_up),
+            logged=self._logged,
+            since_start=self._since_start,
         )
         findings = self._findings(context)
         self._previous = sample
@@ -107,6 +127,9 @@ class Reconciler:
         }
         self._seen_up.update(sample.metrics)
         self._seen_up.update(sample.infos)
+        for server in {event.server for event in sample.events if event.server is not None}:
+            own = (event for event in sample.events if event.server == server)
+            self._logged[server] = fold(self._logged.get(server, LoggedServer()), own)
         if sample.processes is not None:
             self._follow_ranks(sample)
 
@@ -147,10 +170,12 @@ class Reconciler:
         process = next((known for known in processes if known.id == server), None)
         info = sample.infos.get(server)
         gpu_name = sample.gpus.gpus[0].name if sample.gpus and sample.gpus.gpus else None
-        key = (process, info, gpu_name)
+        logged = self._logged.get(server)
+        key = (process, info, gpu_name, logged)
         known = self._plans.get(server)
         if known is None or known[0] != key:
-            known = self._plans[server] = (key, plan_server(process, info, self._given, sample.gpus))
+            plan = plan_server(process, info, self._given, sample.gpus, logged, self._sglang)
+            known = self._plans[server] = (key, plan)
         return known[1]
 
     def _findings(self, context: Context) -> tuple[Finding, ...]:

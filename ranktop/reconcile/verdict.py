@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from ranktop.finding import Finding
 from ranktop.plan.plan import Plan
+from ranktop.reconcile.calibration import Calibration
 from ranktop.sample import Sample
 
 Status = Literal["ok", "over", "under", "unknown"]
@@ -85,8 +86,9 @@ class ServerVerdict(Struct, frozen=True):
     ranks: int
     plan: Plan | None = None
     plan_origin: str | None = None
-    """Where the launch came from: server_info, log, command line, given."""
+    """Where the launch came from: server_info, log, command line, given, inferred from the log's pool sizes."""
     plan_error: str | None = None
+    calibration: Calibration | None = None
     started_unix_seconds: float | None = None
     is_ready: bool | None = None
     tiers: TierShares = TierShares()

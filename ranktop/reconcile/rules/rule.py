@@ -10,6 +10,7 @@ from ranktop.finding import Finding
 from ranktop.plan.plan import Plan, RankPlan
 from ranktop.reconcile.history import History
 from ranktop.reconcile.ledger import Ledger
+from ranktop.reconcile.logged import LoggedServer
 from ranktop.reconcile.thresholds import Thresholds
 from ranktop.reconcile.verdict import NodeVerdict, RankVerdict, ServerVerdict
 from ranktop.sample import Event, RankProcess, Sample
@@ -50,6 +51,11 @@ class Context(Struct, frozen=True):
     """By server: monotonic seconds when it was first seen ready."""
     seen_up: frozenset[str] = frozenset()
     """Ids of servers whose HTTP server has answered at least once."""
+    logged: Mapping[str, LoggedServer] = {}
+    """By server: what its log has said since its newest start."""
+    since_start: bool = False
+    """These samples are all there will be (`inspect`): a rule with a duration judges a single page's totals, and says
+    `since_start: true` in its evidence."""
 
     def ready_for_seconds(self, server: str) -> float | None:
         """How long a server has been ready, None while it is not."""

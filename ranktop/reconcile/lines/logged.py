@@ -1,0 +1,39 @@
+"""A rank's host pools by its log alone, where its maps cannot be read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ranktop.plan.plan import RankPlan
+from ranktop.reconcile.calibration import checked_pools
+from ranktop.reconcile.compare import compare
+from ranktop.reconcile.logged import HALF_DIGIT_BYTES, LoggedPool, pool_bytes
+from ranktop.reconcile.verdict import Line
+
+_PLANNED = ("host.primary", "host.indexer", "host.draft", "host.draft_indexer")
+
+
+def logged_pool_lines(plan: RankPlan | None, pools: Sequence[LoggedPool]) -> tuple[Line, ...]:
+    """One line a planned or logged pool: planned are the bytes that SGLang checks and logs, two decimals of 1e9."""
+    planned = dict(checked_pools(plan.host)) if plan is not None and plan.host is not None else {}
+    found: list[Line] = []
+    for line in _PLANNED:
+        seen = pool_bytes(pools, line)
+        if seen is None and not planned.get(line):
+            continue
+        found.append(
+            compare(
+                line,
+                planned.get(line) or None,
+                seen,
+                tolerance=HALF_DIGIT_BYTES,
+                source="logged" if seen is not None else "computed",
+                detail="" if seen is not None else "not in this log",
+            )
+        )
+    others = [pool for pool in pools if pool.line not in _PLANNED]
+    found += [
+        compare("host.other", None, pool.size_bytes, source="logged", detail=pool.label or "a pool of another kind")
+        for pool in others
+    ]
+    return tuple(found)
