@@ -107,7 +107,8 @@ def profile_for(version: str | None) -> tuple[Profile, SglangVersion]:
     """The profile that computes `version` (the default when None): its own, else the nearest release's."""
     asked = version or DEFAULT_VERSION
     key = version_key(asked)
-    own = next((profile for name, profile in PROFILES.items() if version_key(name) == key), None)
+    # A local part (`+cu129`) is another build of the same code; `.post1` and `rc1` are other code.
+    own = PROFILES.get(asked.removeprefix("v").partition("+")[0])
     if own is not None:
         return own, SglangVersion(asked, own.version, True)
     older = [profile for name, profile in PROFILES.items() if version_key(name) <= key]

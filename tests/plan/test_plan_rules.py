@@ -1,0 +1,172 @@
+"""Findings that a launch alone decides, ranks and their names, versions without a profile, automatic size."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ranktop.plan import GIB, LaunchRequest, PlanError, compute_plan, launch_from_server_info, profile_for, rank_tags
+from ranktop.plan.arguments import arguments_of
+from ranktop.plan.autosize import auto_ratio
+
+from .support import HICACHE, codes, plan_of, plan_of_line
+
+
+def test_smaller_than_l1() -> None:
+    host_tokens = plan_of(HICACHE).ranks[0].host.tokens
+    assert "PLAN-L2-SMALLER-THAN-L1" in codes(plan_of(HICACHE, device_tokens=host_tokens))
+    assert "PLAN-L2-SMALLER-THAN-L1" not in codes(plan_of(HICACHE, device_tokens=host_tokens - 1))
+    assert "PLAN-L2-SMALLER-THAN-L1" not in codes(plan_of(HICACHE))
+
+
+def test_size_beats_ratio() -> None:
+    both = HICACHE | {"hicache_ratio": 4.0}
+    assert "PLAN-SIZE-BEATS-RATIO" in codes(plan_of(both))
+    assert "PLAN-SIZE-BEATS-RATIO" not in codes(plan_of(HICACHE))
+    # A server's report carries the default ratio beside the size.
+    assert "PLAN-SIZE-BEATS-RATIO" not in codes(compute_plan(launch_from_server_info(both)))
+
+
+def test_indexer_on_top_is_said_for_dsa_only() -> None:
+    assert "PLAN-SIZE-WITHOUT-INDEXER" in codes(plan_of(HICACHE))
+    assert "PLAN-SIZE-WITHOUT-INDEXER" not in codes(plan_of(HICACHE, model="deepseek-v3"))
+
+
+@pytest.mark.parametrize(
+    ("version", "profile", "exact"),
+    [
+        ("0.5.18", "0.5.18", True),
+        ("v0.5.19", "0.5.19", True),
+        ("0.5.23.post1", "0.5.23", False),
+        ("0.5.15", "0.5.16", False),
+        ("0.6.0", "0.5.23", False),
+        ("0.5.18+cu129", "0.5.18", True),
+    ],
+)
+def test_nearest_profile(version: str, profile: str, exact: bool) -> None:
+    plan = plan_of(HICACHE, version)
+    assert (plan.sglang.version, plan.sglang.profile, plan.sglang.exact) == (version, profile, exact)
+    assert ("PLAN-VERSION-INEXACT" in codes(plan)) is not exact
+
+
+def test_no_version_is_no_version() -> None:
+    with pytest.raises(PlanError, match="--sglang 'latest'"):
+        profile_for("latest")
+
+
+def test_metrics_off_names_what_is_missing() -> None:
+    plan = plan_of_line("--tp 8 --enable-metrics --enable-cache-report")
+    finding = next(finding for finding in plan.findings if finding.code == "PLAN-METRICS-OFF")
+    assert finding.evidence["missing"] == ["--enable-metrics-for-all-schedulers", "--export-metrics-to-file"]
+    everything = "--enable-metrics --enable-cache-report --enable-metrics-for-all-schedulers --export-metrics-to-file"
+    assert "PLAN-METRICS-OFF" not in codes(plan_of_line(f"--tp 8 {everything}"))
+
+
+RANKS: list[tuple[dict[str, Any], list[str], list[int]]] = [
+    ({}, ["TP0"], [0]),
+    ({"tp_size": 2}, ["TP0", "TP1"], [0, 1]),
+    ({"tp_size": 2, "base_gpu_id": 4, "gpu_id_step": 2}, ["TP0", "TP1"], [4, 6]),
+    ({"tp_size": 2, "dp_size": 2}, ["DP0 TP0", "DP0 TP1", "DP1 TP0", "DP1 TP1"], [0, 1, 2, 3]),
+    (
+        {"tp_size": 4, "dp_size": 2, "enable_dp_attention": True, "ep_size": 4},
+        ["DP0 TP0 EP0", "DP0 TP1 EP1", "DP1 TP2 EP2", "DP1 TP3 EP3"],
+        [0, 1, 2, 3],
+    ),
+    ({"tp_size": 2, "pp_size": 2}, ["PP0 TP0", "PP0 TP1", "PP1 TP0", "PP1 TP1"], [0, 1, 2, 3]),
+    ({"tp_size": 4, "nnodes": 2, "node_rank": 1}, ["TP2", "TP3"], [0, 1]),
+    ({"tp_size": 2, "pp_size": 2, "nnodes": 2, "node_rank": 1}, ["PP1 TP0", "PP1 TP1"], [0, 1]),
+    (
+        {"tp_size": 4, "enable_prefill_cp": True, "cp_strategy": "interleave", "disaggregation_mode": "prefill"},
+        ["ATTN_CP0 TP0", "ATTN_CP1 TP1", "ATTN_CP2 TP2", "ATTN_CP3 TP3"],
+        [0, 1, 2, 3],
+    ),
+]
+
+
+@pytest.mark.parametrize(("flags", "names", "gpus"), RANKS)
+def test_ranks_of_this_node(flags: dict[str, Any], names: list[str], gpus: list[int]) -> None:
+    plan = plan_of(flags)
+    assert [rank.rank for rank in plan.ranks] == names
+    assert [rank.cuda_index for rank in plan.ranks] == gpus
+    if not flags.get("enable_prefill_cp"):
+        assert list(rank_tags(arguments_of(LaunchRequest(flags)))) == names
+
+
+def test_stages_by_environment() -> None:
+    request = LaunchRequest({"pp_size": 2}, environment={"SGLANG_PP_LAYER_PARTITION": "30,48"})
+    assert [(rank.layers.start, rank.layers.end) for rank in compute_plan(request).ranks] == [(0, 30), (30, 78)]
+    with pytest.raises(PlanError, match="SGLANG_PP_LAYER_PARTITION '30,40'"):
+        compute_plan(LaunchRequest({"pp_size": 2}, environment={"SGLANG_PP_LAYER_PARTITION": "30,40"}))
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        ({"tp_size": 0}, "--tp-size 0"),
+        ({"tp_size": -8}, "--tp-size -8"),
+        ({"tp_size": 10**9}, "--tp-size 1000000000"),
+        ({"hicache_size": -1}, "--hicache-size -1"),
+        ({"hicache_size": float("nan")}, "--hicache-size nan"),
+        ({"hicache_ratio": float("inf")}, "--hicache-ratio inf"),
+        ({"tp_size": 8, "attn_cp_size": 3}, "not divisible"),
+        ({"tp_size": 8, "dp_size": 3, "enable_dp_attention": True}, "not divisible"),
+        ({"nnodes": 2, "node_rank": 2, "tp_size": 2}, "--node-rank 2"),
+        ({"nnodes": 3, "tp_size": 8}, "--nnodes 3"),
+        ({"tp_size": 4096, "pp_size": 4096}, "at most 4096 ranks"),
+        ({"hicache_mem_layout": "sideways"}, "--hicache-mem-layout 'sideways'"),
+        ({"kv_cache_dtype": "int3"}, "--kv-cache-dtype 'int3'"),
+        ({"disaggregation_mode": "both"}, "--disaggregation-mode 'both'"),
+        ({"hicache_storage_backend_extra_config": "{not json"}, "extra-config"),
+    ],
+)
+def test_bad_values_are_one_line(flags: dict[str, Any], words: str) -> None:
+    with pytest.raises(PlanError, match=words) as error:
+        plan_of(flags)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"), [("device_tokens", -1, "--device-tokens"), ("arch", "sm70", "--arch")]
+)
+def test_bad_options(name: str, value: Any, words: str) -> None:
+    with pytest.raises(PlanError, match=words):
+        plan_of(HICACHE, **{name: value})
+
+
+def test_automatic_size() -> None:
+    """0.5.21 and later, with neither size nor ratio: min(default, share x 0.8 x 0.95 / device bytes)."""
+    unsized = {"tp_size": 8, "enable_hierarchical_cache": True, "kv_cache_dtype": "fp8_e4m3"}
+    roomy = plan_of(unsized, "0.5.21", device_tokens=100_000, host_available_bytes=4 << 40)
+    assert roomy.ranks[0].host.tokens == 200_064
+    free = 10 * GIB + 8 * GIB
+    tight = plan_of(unsized, "0.5.21", device_tokens=100_000, host_available_bytes=free)
+    device_bytes = tight.ranks[0].device.pool_bytes
+    assert auto_ratio(2.0, free, 8, device_bytes) == GIB * 0.8 * 0.95 / device_bytes
+    assert tight.ranks[0].host.tokens < roomy.ranks[0].host.tokens
+    asked = plan_of(unsized | {"hicache_ratio": 2.0}, "0.5.21", device_tokens=100_000, host_available_bytes=free)
+    assert asked.ranks[0].host.tokens == 200_064
+    before = plan_of(unsized, "0.5.20", device_tokens=100_000, host_available_bytes=free)
+    assert before.ranks[0].host.tokens == 200_064
+
+
+def test_storage_settings_change_deadlines() -> None:
+    config = '{"prefetch_threshold": 1024, "prefetch_timeout_base": 3, "prefetch_timeout_per_ki_token": 0.5}'
+    flags = HICACHE | {"hicache_storage_backend": "file", "hicache_storage_backend_extra_config": config}
+    l3 = plan_of(flags).l3
+    assert (l3.threshold_tokens, l3.deadline_seconds["8192"]) == (1024, 7.0)
+
+
+def test_plain_mla_changes_its_deadlines_between_0_5_18_and_0_5_19() -> None:
+    flags = HICACHE | {"hicache_storage_backend": "file", "page_size": 64}
+    seconds = {
+        version: plan_of(flags, version, model="deepseek-v3").l3.deadline_seconds["65536"]
+        for version in ("0.5.18", "0.5.19")
+    }
+    assert seconds == {"0.5.18": 8.4, "0.5.19": 17.0}
+
+
+def test_a_report_is_not_rewritten_again() -> None:
+    report = HICACHE | {"hicache_io_backend": "direct", "hicache_mem_layout": "page_first", "page_size": 64}
+    assert compute_plan(launch_from_server_info(report)).launch.rewritten == ()
+    assert plan_of(report).launch.rewritten != ()
