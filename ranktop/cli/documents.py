@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from ranktop.clock import iso_utc
-from ranktop.reconcile.verdict import Line, RankVerdict, ServerVerdict, Verdict
+from ranktop.reconcile.verdict import Line, Phase, RankVerdict, ServerVerdict, Verdict
 from ranktop.sample import SourceState
 
 
@@ -25,7 +25,7 @@ def check_document(verdict: Verdict, window_seconds: float | None) -> dict[str, 
         "node": {"lines": [_line(line) for line in verdict.node.lines]},
         "ranks": [_rank(rank) for rank in verdict.ranks],
         "tiers": msgspec.to_builtins(verdict.tiers),
-        "phases": [],
+        "phases": [_phase(phase) for phase in verdict.phases],
         "findings": [msgspec.to_builtins(finding) for finding in verdict.findings],
     }
 
@@ -78,6 +78,18 @@ def _rank(rank: RankVerdict) -> dict[str, Any]:
         "numa": rank.numa,
         "state": rank.state,
         "lines": [_line(line) for line in rank.lines],
+        "peaks": msgspec.to_builtins(rank.peaks),
+    }
+
+
+def _phase(phase: Phase) -> dict[str, Any]:
+    return {
+        "phase": phase.phase,
+        "at": iso_utc(phase.at_unix_seconds),
+        "server": phase.server,
+        "rank": phase.rank,
+        "source": phase.source,
+        "at_or_before": phase.at_or_before,
     }
 
 

@@ -6,14 +6,16 @@ Deterministic in the stream of samples: a replay of the same samples gives the s
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from ranktop.finding import Finding
 from ranktop.plan import LaunchRequest
+from ranktop.reconcile.counters import counter_values
 from ranktop.reconcile.digest import PageDigest, digest
 from ranktop.reconcile.grouping import group
 from ranktop.reconcile.headline import headline
 from ranktop.reconcile.history import History, LineKey
+from ranktop.reconcile.incidents import Incidents
 from ranktop.reconcile.judge import (
     NodeView,
     RankId,
@@ -24,18 +26,21 @@ from ranktop.reconcile.judge import (
     node_transfers,
     server_ids,
 )
-from ranktop.reconcile.ledger import Ledger, ledger
+from ranktop.reconcile.launches import Launch
+from ranktop.reconcile.lines.peaks import RankHbm, follow_hbm, with_hbm
+from ranktop.reconcile.lives import Lives, RankKey, follow
 from ranktop.reconcile.logged import LoggedServer, fold
+from ranktop.reconcile.phases import ServerPhases, follow_phases, phase_list
 from ranktop.reconcile.plans import ServerPlan, plan_server
-from ranktop.reconcile.rules import HISTORY_LINES, RULES, Context, GoneRank
+from ranktop.reconcile.rules import HISTORY_LINES, RULES, Context
+from ranktop.reconcile.serverpast import ServerPast
 from ranktop.reconcile.thresholds import Thresholds
 from ranktop.reconcile.tracking import Key, Open, track
 from ranktop.reconcile.verdict import NodeVerdict, RankVerdict, ServerVerdict, Verdict
-from ranktop.sample import Event, RankProcess, Sample, ServerInfo, ServerProcess
+from ranktop.sample import Event, Sample, ServerInfo, ServerProcess
 
 _PlanKey = tuple[ServerProcess | None, ServerInfo | None, str | None, LoggedServer | None]
 
-LEDGER_SECONDS = 900.0
 _MAX_EVENTS = 4000
 
 
@@ -43,7 +48,8 @@ class Reconciler:
     """Holds each sample against the plan.
 
     `given` is a launch, `sglang` a version, that the user names for servers that tell none. `since_start`: the samples
-    are all that there will be, so totals of a single page are judged as they stand.
+    are all that there will be, so totals of a single page are judged as they stand. `launches`: those that earlier
+    runs have seen, oldest first.
     """
 
     def __init__(
@@ -53,6 +59,7 @@ class Reconciler:
         *,
         sglang: str | None = None,
         since_start: bool = False,
+        launches: Iterable[Launch] = (),
     ) -> None:
         self._thresholds = thresholds or Thresholds()
         self._given = given
@@ -61,13 +68,15 @@ class Reconciler:
         self._logged: dict[str, LoggedServer] = {}
         self._plans: dict[str, tuple[_PlanKey, ServerPlan]] = {}
         self._digests: dict[str, PageDigest] = {}
-        self._present: dict[RankId, RankProcess] = {}
-        self._gone: dict[RankId, GoneRank] = {}
+        self._lives = Lives()
+        self._phases: dict[str, ServerPhases] = {}
+        self._hbm: dict[RankKey, RankHbm] = {}
         self._open: dict[Key, Open] = {}
         self._previous: Sample | None = None
         self._history = History()
-        self._ledgers: dict[str, deque[Ledger]] = {}
+        self._past = ServerPast(launches)
         self._events: deque[Event] = deque(maxlen=_MAX_EVENTS)
+        self._incidents = Incidents()
         self._ready_since: dict[str, float] = {}
         self._seen_up: set[str] = set()
         self._within_plan_since: float | None = None
@@ -80,10 +89,14 @@ class Reconciler:
             plans={server: self._plan(server, sample) for server in server_ids(sample, self._logged)},
             digests=self._digests,
             logged=self._logged,
+            log=self._past.log,
             thresholds=self._thresholds,
         )
         servers = judge_servers(view)
-        ranks = judge_ranks(view, servers)
+        self._phases = follow_phases(self._phases, sample, servers)
+        judged = judge_ranks(view, servers)
+        self._hbm = follow_hbm(self._hbm, judged, self._phases)
+        ranks = tuple(with_hbm(rank, self._hbm[rank.server, rank.rank], self._thresholds) for rank in judged)
         node = judge_node(view, servers, ranks)
         self._note(sample, servers, ranks, node)
         context = Context(
@@ -92,11 +105,18 @@ class Reconciler:
             ranks=ranks,
             node=node,
             thresholds=self._thresholds,
-            gone=tuple(self._gone.values()),
+            gone=tuple(self._lives.gone.values()),
+            returned=tuple(self._lives.returned.values()),
+            stuck_since=self._lives.stuck_since,
+            hbm=self._hbm,
             previous=self._previous,
             history=self._history,
-            ledgers={server: tuple(kept) for server, kept in self._ledgers.items()},
+            ledgers=self._past.ledgers(),
+            log=self._past.log,
+            activities=self._past.activities,
+            launches=self._past.launches,
             events=tuple(self._events),
+            incidents=self._incidents,
             ready_since=self._ready_since,
             seen_up=frozenset(self._seen_up),
             logged=self._logged,
@@ -118,7 +138,13 @@ class Reconciler:
             headline=sentence,
             headline_severity=severity,
             within_plan_since=self._within_plan_since,
+            phases=phase_list(self._phases),
         )
+
+    @property
+    def launches(self) -> tuple[Launch, ...]:
+        """Every launch that is known, oldest first of each server: for the state file."""
+        return tuple(launch for known in self._past.launches.values() for launch in known)
 
     def _remember(self, sample: Sample) -> None:
         self._digests = {
@@ -127,11 +153,11 @@ class Reconciler:
         }
         self._seen_up.update(sample.metrics)
         self._seen_up.update(sample.infos)
+        self._past.log.record(sample.events)
         for server in {event.server for event in sample.events if event.server is not None}:
             own = (event for event in sample.events if event.server == server)
             self._logged[server] = fold(self._logged.get(server, LoggedServer()), own)
-        if sample.processes is not None:
-            self._follow_ranks(sample)
+        self._lives = follow(self._lives, sample)
 
     def _note(
         self, sample: Sample, servers: Sequence[ServerVerdict], ranks: Sequence[RankVerdict], node: NodeVerdict
@@ -139,31 +165,11 @@ class Reconciler:
         """What rules may look back on."""
         now = sample.at_monotonic_seconds
         self._events.extend(sample.events)
-        self._history.record(now, past_values(ranks, node))
+        self._incidents.record(sample.events)
+        self._history.record(now, past_values(ranks, node) | counter_values(sample))
         self._ready_since = {server.id: self._ready_since.get(server.id, now) for server in servers if server.is_ready}
-        for server, told in self._digests.items():
-            kept = self._ledgers.setdefault(server, deque())
-            if not kept or kept[-1].at_unix_seconds != told.page.at_unix_seconds:
-                kept.append(ledger(told.series, now, told.version, told.ranks))
-            while now - kept[0].at_monotonic_seconds > LEDGER_SECONDS:
-                kept.popleft()
-        for server in [server for server in self._ledgers if server not in self._digests]:
-            del self._ledgers[server]
-
-    def _follow_ranks(self, sample: Sample) -> None:
-        assert sample.processes is not None
-        now_present = {(rank.server, str(rank.tag)): rank for rank in sample.processes.ranks}
-        mains = {server.id for server in sample.processes.servers}
-        for identity, rank in self._present.items():
-            if identity not in now_present:
-                self._gone[identity] = GoneRank(rank, sample.at_unix_seconds, rank.server not in mains)
-        for identity in [identity for identity in self._gone if identity in now_present]:
-            del self._gone[identity]
-        for identity, gone in list(self._gone.items()):
-            # A main process that outlives its ranks by a moment still ended with them.
-            if not gone.server_gone and gone.process.server not in mains:
-                self._gone[identity] = GoneRank(gone.process, gone.gone_unix_seconds, True)
-        self._present = now_present
+        self._past.note_pages(now, self._digests)
+        self._past.note_servers(sample, servers, ranks)
 
     def _plan(self, server: str, sample: Sample) -> ServerPlan:
         processes = sample.processes.servers if sample.processes else ()

@@ -96,6 +96,26 @@ class ServerVerdict(Struct, frozen=True):
     service: Service = Service()
 
 
+class Phase(Struct, frozen=True):
+    """A phase that a server, or one of its ranks, has reached (`phases.PHASES`)."""
+
+    phase: str
+    at_unix_seconds: float
+    server: str
+    rank: str | None = None
+    source: Source = "logged"
+    at_or_before: bool = False
+    """It was reached before ranktop looked."""
+
+
+class PhasePeak(Struct, frozen=True):
+    """The highest HBM readings while a phase was the newest. The GPU's holds all processes and the driver's reserve."""
+
+    phase: str
+    process_bytes: int | None = None
+    gpu_bytes: int | None = None
+
+
 class RankVerdict(Struct, frozen=True):
     """One rank of the node, with all its lines."""
 
@@ -107,6 +127,7 @@ class RankVerdict(Struct, frozen=True):
     numa: int | None
     state: str | None
     lines: tuple[Line, ...] = ()
+    peaks: tuple[PhasePeak, ...] = ()
 
     def line(self, name: str) -> Line:
         """The line of that name; an empty `unknown` one where the rank has none."""
@@ -136,3 +157,4 @@ class Verdict(Struct, frozen=True):
     headline: str
     headline_severity: str | None = None
     within_plan_since: float | None = None
+    phases: tuple[Phase, ...] = ()

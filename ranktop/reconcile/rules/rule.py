@@ -8,26 +8,33 @@ from msgspec import Struct
 
 from ranktop.finding import Finding
 from ranktop.plan.plan import Plan, RankPlan
+from ranktop.reconcile.activity import Activity
+from ranktop.reconcile.eventlog import EventLog
 from ranktop.reconcile.history import History
-from ranktop.reconcile.ledger import Ledger
+from ranktop.reconcile.incidents import Incidents
+from ranktop.reconcile.launches import Launch
+from ranktop.reconcile.ledger import Ledger, Window, over
+from ranktop.reconcile.lines.peaks import RankHbm
+from ranktop.reconcile.lives import GoneRank, RankKey, ReturnedRank
 from ranktop.reconcile.logged import LoggedServer
 from ranktop.reconcile.thresholds import Thresholds
 from ranktop.reconcile.verdict import NodeVerdict, RankVerdict, ServerVerdict
-from ranktop.sample import Event, RankProcess, Sample
+from ranktop.sample import Event, Sample
 
 HISTORY_LINES = frozenset(
-    {"host.available", "host.anon", "hbm.process", "hbm.rest", "l2.used", "numa.local", "host.pressure"}
+    {
+        "host.available",
+        "host.anon",
+        "hbm.process",
+        "hbm.rest",
+        "l2.used",
+        "numa.local",
+        "host.pressure",
+        "requests.running",
+        "spec.accept_length",
+    }
 )
 """Lines that some rule looks back on. A rule that needs another adds it here."""
-
-
-class GoneRank(Struct, frozen=True):
-    """A rank that was there and is not any more."""
-
-    process: RankProcess
-    gone_unix_seconds: float
-    server_gone: bool
-    """Its main process went too."""
 
 
 class Context(Struct, frozen=True):
@@ -47,8 +54,15 @@ class Context(Struct, frozen=True):
     """By server: running totals at its pages of the last quarter of an hour, oldest first."""
     events: tuple[Event, ...] = ()
     """Events kept since the newest start of each server, oldest first, bounded."""
+    incidents: Incidents = Incidents()
+    """Kills, XIDs, failed pins, exceptions, signals of any source."""
     ready_since: Mapping[str, float] = {}
     """By server: monotonic seconds when it was first seen ready."""
+    returned: tuple[ReturnedRank, ...] = ()
+    stuck_since: Mapping[RankKey, float] = {}
+    """By rank: monotonic seconds since when its process is in D, Z or X without a break."""
+    hbm: Mapping[RankKey, RankHbm] = {}
+    """By rank: HBM baselines and peaks."""
     seen_up: frozenset[str] = frozenset()
     """Ids of servers whose HTTP server has answered at least once."""
     logged: Mapping[str, LoggedServer] = {}
@@ -56,6 +70,24 @@ class Context(Struct, frozen=True):
     since_start: bool = False
     """These samples are all there will be (`inspect`): a rule with a duration judges a single page's totals, and says
     `since_start: true` in its evidence."""
+
+    log: EventLog = EventLog()
+    """What the servers' logs have said, by server and kind."""
+    activities: Mapping[str, Activity] = {}
+    """By server: when it last did something."""
+    launches: Mapping[str, tuple[Launch, ...]] = {}
+    """By server: its launches, the present one last."""
+
+    def window(self, server: str, seconds: float) -> Window | None:
+        """Totals over at least that long, since the server's start where no more samples will come; else None."""
+        kept = self.ledgers.get(server, ())
+        found = over(kept, seconds)
+        return Window(None, kept[-1]) if found is None and kept and self.since_start else found
+
+    def recent(self, server: str, kind: str, seconds: float) -> tuple[Event, ...]:
+        """Log events of the last seconds, oldest first; all that are kept where no more samples will come."""
+        since = float("-inf") if self.since_start else self.sample.at_unix_seconds - seconds
+        return tuple(event for event in self.log.all_of(server, kind) if event.at_unix_seconds >= since)
 
     def ready_for_seconds(self, server: str) -> float | None:
         """How long a server has been ready, None while it is not."""

@@ -1,0 +1,123 @@
+"""The highest HBM readings of a rank's process and of its whole GPU, kept by phase, and what its GPU held when steady.
+
+The LayerSplit audit asks for four numbers that must not be mixed: bytes of the cache pool (`hbm.kv`), memory of the
+rank's process (`hbm.process`), peaks of process and whole GPU (`hbm.peak_process`, `hbm.peak_gpu`) with the phase they
+fell in, and admitted tokens (`l1.tokens`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ranktop.plan.plan import GIB
+from ranktop.reconcile.compare import compare, reading
+from ranktop.reconcile.lives import RankKey
+from ranktop.reconcile.phases import PHASES, ServerPhases
+from ranktop.reconcile.thresholds import Thresholds
+from ranktop.reconcile.verdict import Line, PhasePeak, RankVerdict
+
+_SETTLED = PHASES.index("steady")
+
+
+class RankHbm(Struct, frozen=True):
+    """What is remembered of one rank's HBM. `pid` tells a new process from the one before."""
+
+    pid: int | None
+    peaks: Mapping[str, PhasePeak] = {}
+    process_bytes: int | None = None
+    """The highest reading until the server was steady: later ones are held against it."""
+    rest_bytes: int | None = None
+    """The same for what is neither weights, KV pool nor graphs."""
+    is_settled: bool = False
+    """The server was steady when it was last read, so both stay as they are."""
+
+
+def follow_hbm(
+    known: Mapping[RankKey, RankHbm], ranks: Sequence[RankVerdict], phases: Mapping[str, ServerPhases]
+) -> dict[RankKey, RankHbm]:
+    """What this update's readings add, by rank."""
+    return {(rank.server, rank.rank): _follow(known.get((rank.server, rank.rank)), rank, phases) for rank in ranks}
+
+
+def with_hbm(rank: RankVerdict, hbm: RankHbm, thresholds: Thresholds) -> RankVerdict:
+    """The rank with its peaks, and with `hbm.rest` held against its own baseline."""
+    peaks = tuple(sorted(hbm.peaks.values(), key=lambda peak: PHASES.index(peak.phase)))
+    lines = tuple(_rest(line, hbm, thresholds) if line.line == "hbm.rest" else line for line in rank.lines)
+    source = next((line.source for line in rank.lines if line.line == "hbm.total"), None)
+    return replace(
+        rank,
+        lines=(
+            *lines,
+            _peak("hbm.peak_process", [(peak.phase, peak.process_bytes) for peak in peaks], source),
+            _peak("hbm.peak_gpu", [(peak.phase, peak.gpu_bytes) for peak in peaks], source),
+        ),
+        peaks=peaks,
+    )
+
+
+def _follow(known: RankHbm | None, rank: RankVerdict, phases: Mapping[str, ServerPhases]) -> RankHbm:
+    if known is None or known.pid != rank.pid:
+        known = RankHbm(rank.pid)
+    seen = {line.line: line.seen for line in rank.lines if line.line in _READ and line.seen is not None}
+    process, rest = _int(seen.get("hbm.process")), _int(seen.get("hbm.rest"))
+    total, free = _int(seen.get("hbm.total")), _int(seen.get("hbm.free"))
+    used = total - free if total is not None and free is not None else None
+    if process is None and used is None:
+        return known
+    of_server = phases.get(rank.server)
+    phase = of_server.current(rank.rank) if of_server is not None else "start"
+    peak = known.peaks.get(phase, PhasePeak(phase))
+    higher = PhasePeak(phase, _higher(peak.process_bytes, process), _higher(peak.gpu_bytes, used))
+    peaks = known.peaks if higher == peak else {**known.peaks, phase: higher}
+    if known.is_settled:
+        # SGLang's part of the numbers can come later than NVML's.
+        first_rest = known.rest_bytes if known.rest_bytes is not None else rest
+        if peaks is known.peaks and first_rest == known.rest_bytes:
+            return known
+        return replace(known, peaks=peaks, rest_bytes=first_rest)
+    return RankHbm(
+        known.pid,
+        peaks,
+        _higher(known.process_bytes, process),
+        _higher(known.rest_bytes, rest),
+        PHASES.index(phase) >= _SETTLED and process is not None,
+    )
+
+
+_READ = frozenset({"hbm.process", "hbm.rest", "hbm.total", "hbm.free"})
+
+
+def _rest(line: Line, hbm: RankHbm, thresholds: Thresholds) -> Line:
+    if not hbm.is_settled or hbm.rest_bytes is None:
+        return line
+    return compare(
+        line.line,
+        hbm.rest_bytes,
+        line.seen,
+        tolerance=thresholds.hbm_tolerance_bytes,
+        source=line.source,
+        detail=line.detail or "planned is this rank's own highest value until steady",
+        stale=line.stale,
+    )
+
+
+def _peak(name: str, by_phase: Sequence[tuple[str, int | None]], source: object) -> Line:
+    known = [(phase, size) for phase, size in by_phase if size is not None]
+    if not known:
+        return reading(name, None, source=None, missing="NVML has not told this yet")
+    line = reading(
+        name, max(size for _, size in known), source="simulated" if source == "simulated" else "measured", missing=""
+    )
+    told = ", ".join(f"{phase} {size / GIB:.2f}" for phase, size in known)
+    return replace(line, detail=f"since ranktop watches, in GiB: {told}")
+
+
+def _higher(before: int | None, now: int | None) -> int | None:
+    return max((value for value in (before, now) if value is not None), default=None)
+
+
+def _int(value: float | int | None) -> int | None:
+    return None if value is None else int(value)
