@@ -82,11 +82,14 @@ def _looks_like_list(text: str) -> bool:
 
 
 def _unnest(words: list[str]) -> list[str]:
-    """Opens `sh -c "python -m sglang.launch_server ..."`."""
+    """Opens `sh -c "python -m sglang.launch_server ..."`, and a quoted launch with more flags after it."""
     if any(_is_entry(words, index) for index in range(len(words))):
         return words
-    nested = [word for word in words if "sglang" in word and _NESTED.search(word) and " " in word]
-    return _unnest(split_words(nested[-1])) if nested else words
+    for index, word in enumerate(words):
+        inner = split_words(word) if "sglang" in word and _NESTED.search(word) else [word]
+        if inner != [word]:
+            return _unnest([*inner, *words[index + 1 :]])
+    return words
 
 
 def _is_entry(words: list[str], index: int) -> bool:

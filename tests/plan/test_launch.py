@@ -62,6 +62,14 @@ def test_words_and_one_title_are_the_same() -> None:
     assert parse_launch(words) == parse_launch([" ".join(words)]) == parse_launch(PASTED["module"])
 
 
+def test_a_quoted_launch_with_more_flags() -> None:
+    assert parse_launch([MODULE, "--hicache-size", "32"]).flags == SIZED | {"hicache_size": 32}
+
+
+def test_a_name_inside_json_is_no_launch() -> None:
+    assert parse_launch(["--tp", "2", "--x", '{"a": "sglang.launch --b c"}']).flags == {"tp_size": 2}
+
+
 def test_json_in_a_title_has_lost_its_quotes() -> None:
     title = 'python -m sglang.launch_server --hicache-storage-backend-extra-config {"prefetch_threshold": 512} --tp 4'
     request = parse_launch([title])
