@@ -14,8 +14,10 @@ from collectors.procfs import KeptFile
 
 # fs/proc/base.c: TGID_OFFSET is FIRST_PROCESS_ENTRY (256) plus the entries `self` and `thread-self`.
 _TGID_OFFSET = 258
-_FULL_LISTING_EVERY = 60
-_SWEEP_PIDS = 20
+_HIGHEST_PID = 1 << 22
+_AUDIT_EVERY = 16
+_AUDIT_PIDS = 1000
+_SWEEP_PIDS = 10
 _EAGER_LOOKS = 120
 _PATIENT_EVERY = 16
 
@@ -32,6 +34,7 @@ class NewPids:
         """Last pids as told at the last two calls: a pid is handed out a moment before its directory is there."""
         self._known: set[str] = set()
         self._calls = 0
+        self._audited_upto = 0
 
     def __del__(self) -> None:
         if self._directory >= 0:
@@ -43,14 +46,18 @@ class NewPids:
         older, last = self._cursors
         self._cursors = (last, cursor)
         self._calls += 1
-        if cursor == 0 or cursor < last or older == 0 or self._calls % _FULL_LISTING_EVERY == 0:
-            return self._all(reused_above=last, reused_upto=cursor)
-        if cursor == last == older:
-            return []
-        listed = self._listed_from(older + 1)
+        if cursor == 0 or older == 0:
+            return self._all()
+        listed: list[int] | None = []
+        if not cursor == last == older:
+            listed = self._listed(older, cursor) if cursor > older else self._listed_around(older, cursor)
+        if listed is not None and self._calls % _AUDIT_EVERY == 0:
+            listed = self._audited(listed)
         if listed is None:
-            return self._all(reused_above=last, reused_upto=cursor)
-        fresh = [name for name in listed if name not in self._known or int(name) > last]
+            return self._all()
+        fresh = [
+            str(pid) for pid in sorted(set(listed)) if _handed_out(pid, last, cursor) or str(pid) not in self._known
+        ]
         self._known.update(fresh)
         return fresh
 
@@ -58,22 +65,39 @@ class NewPids:
         """The process is gone; its pid will be new when it comes back."""
         self._known.discard(name)
 
-    def _all(self, reused_above: int, reused_upto: int) -> list[str]:
+    def _all(self) -> list[str]:
         names = {name for name in os.listdir(self._root) if name.isdigit()}
         fresh = names - self._known
-        if 0 < reused_upto < reused_above:
-            fresh |= {name for name in names if int(name) <= reused_upto or int(name) > reused_above}
         self._known = names
         return sorted(fresh, key=int)
 
-    def _listed_from(self, pid: int) -> list[str] | None:
-        """Process directories from `pid` on, None where this is no procfs and offsets mean something else."""
-        os.lseek(self._directory, _TGID_OFFSET + pid, os.SEEK_SET)
-        names = os.listdir(self._directory)
-        if all(name.isdigit() and int(name) >= pid for name in names):
-            return names
-        self._loadavg = None
-        return None
+    def _listed_around(self, above: int, upto: int) -> list[int] | None:
+        """Since `above` was handed out the kernel came to its highest pid and began anew."""
+        high, low = self._listed(above, _HIGHEST_PID), self._listed(0, upto)
+        return high + low if high is not None and low is not None else None
+
+    def _audited(self, listed: list[int]) -> list[int] | None:
+        """With the next stretch of all pids: should one have been missed, it is found within minutes."""
+        stretch = self._listed(self._audited_upto, _HIGHEST_PID, most=_AUDIT_PIDS)
+        if stretch is None:
+            return None
+        self._audited_upto = stretch[-1] if len(stretch) == _AUDIT_PIDS else 0
+        return listed + [pid for pid in stretch if str(pid) not in self._known]
+
+    def _listed(self, above: int, upto: int, most: int | None = None) -> list[int] | None:
+        """Process directories of these pids, None where this is no procfs and offsets mean something else."""
+        os.lseek(self._directory, _TGID_OFFSET + above + 1, os.SEEK_SET)
+        found: list[int] = []
+        # The kernel fills a block of some hundreds of entries; what lies behind is never asked for.
+        with os.scandir(self._directory) as entries:
+            for entry in entries:
+                if not entry.name.isdigit() or int(entry.name) <= above:
+                    self._loadavg = None
+                    return None
+                if int(entry.name) > upto or len(found) == most:
+                    break
+                found.append(int(entry.name))
+        return found
 
     def _open_loadavg(self) -> KeptFile | None:
         """None unless the root is a procfs of the reader's own pid namespace: only then does its last pid count."""
@@ -89,6 +113,11 @@ class NewPids:
             return 0
         words = self._loadavg.read(256).split()
         return int(words[4]) if len(words) == 5 and words[4].isdigit() else 0
+
+
+def _handed_out(pid: int, last: int, cursor: int) -> bool:
+    """Whether the kernel gave a pid away while its last one went from `last` to `cursor`, perhaps around the end."""
+    return last < pid <= cursor if cursor >= last else pid > last or pid <= cursor
 
 
 class Watchlist:

@@ -6,7 +6,6 @@ import mmap
 import os
 import random
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -109,9 +108,3 @@ def test_another_users_rank_is_an_error_with_its_remedy(
         os._exit(2)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 7
     assert capfd.readouterr() == ("", "")
-
-
-def test_no_walk_over_pages_is_in_the_sources() -> None:
-    for source in Path(__file__).parents[2].joinpath("collectors").glob("*.py"):
-        code = source.read_text()
-        assert not any(f"/{name}" in code for name in ("smaps", "smaps_rollup", "numa_maps")), source.name
