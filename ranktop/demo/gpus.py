@@ -18,6 +18,7 @@ _CONTEXT_GIB = 1.07
 _REST_GIB = 2.4
 _TOTAL_BYTES = 143771 << 20
 _RESERVED_BYTES = 725 << 20
+_ORPHAN_BYTES = 30 * GIB
 
 
 class RankUse(Struct, frozen=True):
@@ -27,6 +28,8 @@ class RankUse(Struct, frozen=True):
     pid: int
     shmem_bytes: int
     far_percent: float = 0.0
+    orphan: bool = False
+    """A rank of an earlier server that is still there, beside the GPU's own."""
 
 
 def numa_node(tp: int) -> int:
@@ -52,15 +55,16 @@ def startup_available_gib(tp: int, sizes: PoolSizes) -> float:
 
 def simulated_gpus(ranks: list[RankUse], sizes: PoolSizes, seconds: float, load: float) -> Gpus:
     """All GPUs after `seconds` of node time at `load` (0 idle, 1 busy). A GPU without its rank is empty."""
-    by_tp = {rank.tp: rank for rank in ranks}
+    by_tp = {rank.tp: rank for rank in ranks if not rank.orphan}
+    orphans = {rank.tp: rank.pid for rank in ranks if rank.orphan}
     return Gpus(
         source=SOURCE,
         driver_version="simulated",
-        gpus=tuple(_gpu(tp, by_tp.get(tp), sizes, seconds, load) for tp in range(RANKS)),
+        gpus=tuple(_gpu(tp, by_tp.get(tp), orphans.get(tp), sizes, seconds, load) for tp in range(RANKS)),
     )
 
 
-def _gpu(tp: int, rank: RankUse | None, sizes: PoolSizes, seconds: float, load: float) -> Gpu:
+def _gpu(tp: int, rank: RankUse | None, orphan_pid: int | None, sizes: PoolSizes, seconds: float, load: float) -> Gpu:
     wave = math.sin(seconds / 11 + tp)
     usable = _TOTAL_BYTES - _RESERVED_BYTES
     held = 0
@@ -68,6 +72,10 @@ def _gpu(tp: int, rank: RankUse | None, sizes: PoolSizes, seconds: float, load: 
         moving = 0.02 * wave + 0.05 * load
         held = int((_CONTEXT_GIB + weight_gib(tp) + kv_gib(sizes) + GRAPH_GIB + _REST_GIB + moving) * GIB)
         held -= held % (2 << 20)
+    processes = [] if rank is None else [GpuProcess(rank.pid, held)]
+    if orphan_pid is not None:
+        processes.append(GpuProcess(orphan_pid, _ORPHAN_BYTES))
+        held += _ORPHAN_BYTES
     busy = load if rank is not None else 0.0
     return Gpu(
         index=tp,
@@ -88,5 +96,5 @@ def _gpu(tp: int, rank: RankUse | None, sizes: PoolSizes, seconds: float, load: 
         remap_failed=False,
         clocks_event_reasons=0,
         mig=False,
-        processes=() if rank is None else (GpuProcess(rank.pid, held),),
+        processes=tuple(processes),
     )

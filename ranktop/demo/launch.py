@@ -27,16 +27,17 @@ class Launch(NamedTuple):
     extra: tuple[str, ...] = ()
     all_schedulers: bool = True
     hicache_gb: float = HICACHE_GB
+    tp_size: int = RANKS
 
     def flags(self, port: int) -> tuple[str, ...]:
         """The flags, as a user would have typed them."""
-        flags = ["--model-path", MODEL_PATH, "--served-model-name", MODEL_NAME]
-        flags += ["--tp-size", str(RANKS), "--kv-cache-dtype", "fp8_e4m3", "--max-total-tokens", str(DEVICE_TOKENS)]
-        flags += ["--enable-hierarchical-cache", "--hicache-size", str(self.hicache_gb)]
-        flags += ["--hicache-write-policy", "write_through", "--enable-metrics"]
+        text = f"--model-path {MODEL_PATH} --served-model-name {MODEL_NAME} --tp-size {self.tp_size}"
+        text += f" --kv-cache-dtype fp8_e4m3 --max-total-tokens {DEVICE_TOKENS} --enable-hierarchical-cache"
+        text += f" --hicache-size {self.hicache_gb} --hicache-write-policy write_through --enable-metrics"
         if self.all_schedulers:
-            flags.append("--enable-metrics-for-all-schedulers")
-        return (*flags, "--enable-cache-report", *self.extra, "--host", HOST, "--port", str(port))
+            text += " --enable-metrics-for-all-schedulers"
+        text += " --enable-cache-report"
+        return (*text.split(), *self.extra, "--host", HOST, "--port", str(port))
 
     def line(self, port: int) -> str:
         """The command line that the main process shows."""

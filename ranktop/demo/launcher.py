@@ -66,7 +66,10 @@ class DemoNode:
         self.close()
 
     def wait_ready(self, timeout_seconds: float = _START_SECONDS) -> None:
-        """Return when the ready line is in the log. DemoError when the node fails first or takes longer."""
+        """Return when the node has started: with its ready line in the log, unless the scenario never gets there.
+
+        DemoError when it fails first or takes longer.
+        """
         if not self._ready:
             self._next_message(time.monotonic() + timeout_seconds)
             self._ready = True

@@ -12,8 +12,6 @@ from ranktop.demo.sizes import PoolSizes
 from ranktop.demo.traffic import PrefillBatch, Step
 
 READY = "The server is fired up and ready to roll!"
-EXCEPTION = """Scheduler hit an exception: Traceback (most recent call last):
-RuntimeError: the stand-in's scenario ends this rank"""
 
 
 def line(at_unix_seconds: float, message: str, tag: str = "") -> str:
@@ -79,6 +77,11 @@ def shard_plan(rank: int, ranges: tuple[tuple[int, int], ...], early: int = 0) -
         f"global={own}, partitions={parts}",
         f"Initialized dedicated layer-shard broadcast NCCL communicator: rank={rank}, world_size={size}",
     ]
+
+
+def exception(text: str) -> str:
+    """What a rank logs when it ends; `text` is the last line of the traceback."""
+    return f"Scheduler hit an exception: Traceback (most recent call last):\n{text}"
 
 
 def oom_kill(pid: int, shmem_bytes: int) -> list[str]:

@@ -81,8 +81,8 @@ def _loop(node: StandIn, ranks: Ranks, wake: socket.socket) -> None:
                     return
                 if not ranks.hear(key.data):
                     selector.unregister(key.fileobj)
-            if ranks.ready and not node.is_open:
-                node.open(ranks)
+            if ranks.settled and not node.is_settled:
+                node.settle(ranks)
                 _say({"ready": True})
                 tick_at = time.monotonic()
             if time.monotonic() >= tick_at:

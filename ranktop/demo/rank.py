@@ -2,12 +2,13 @@
 
 It does what the main process tells it through its standard input, one JSON object a line: `operations` on its series,
 `grow` its heap by so many bytes, `exit` with a code. It ends when that closes. What it says on standard output is one
-JSON object a line: `{"mapped": bytes}`, then `{"ready": true}`, or `{"failed": why}`.
+JSON object: `{"ready": true, "pid": pid}` or `{"failed": why}`.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import mmap
 import os
@@ -18,29 +19,36 @@ from ranktop.demo.lifeline import die_with_parent
 
 def main() -> None:
     options = _options()
-    die_with_parent()
+    if not options.parentless:
+        die_with_parent()
     import setproctitle
 
     setproctitle.setproctitle(options.title)
-    try:
-        pools = [map_pool(size) for size in options.pools]
-    except OSError as error:
-        _say({"failed": f"mapping {sum(options.pools):,} bytes of host pools: {error.strerror}"})
-        raise SystemExit(1) from None
-    _say({"mapped": sum(len(pool) for pool in pools)})
+    with contextlib.ExitStack() as pools:
+        try:
+            for size_bytes in options.pools:
+                pools.enter_context(map_pool(size_bytes))
+        except OSError as error:
+            _say({"failed": f"mapping {sum(options.pools):,} bytes of host pools: {error.strerror}"})
+            raise SystemExit(1) from None
+        _obey(options)
+
+
+def _obey(options: argparse.Namespace) -> None:
+    """Do what standard input says until it closes."""
     # Importing ranktop dropped it; this process is to write into the stand-in server's files.
     os.environ["PROMETHEUS_MULTIPROC_DIR"] = options.metrics
     from ranktop.demo.exposition import SCHEDULER_FAMILIES, Writer, rank_labels
 
     writer = Writer(SCHEDULER_FAMILIES, rank_labels(options.tp, options.engine))
-    _say({"ready": True})
     heap = bytearray()
+    _say({"ready": True, "pid": os.getpid()})
     for line in sys.stdin:
         order = json.loads(line)
         if "exit" in order:
             raise SystemExit(order["exit"])
-        if "grow" in order:
-            heap += bytes(order["grow"])
+        # Written to, so that the pages are there and stay there.
+        heap += b"\1" * order.get("grow", 0)
         writer.apply(order.get("operations", []))
 
 
@@ -59,6 +67,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--tp", type=int, required=True)
     parser.add_argument("--engine", required=True)
     parser.add_argument("--metrics", required=True)
+    parser.add_argument("--parentless", action="store_true", help="outlive the parent")
     parser.add_argument("--pools", type=int, nargs="*", required=True)
     return parser.parse_args()
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import select
+import signal
 from pathlib import Path
 
 from ranktop.demo.child import Child
@@ -17,20 +21,25 @@ class StartError(Exception):
 
 
 class Ranks:
-    """Starts them all at once. `ready` when every rank has its pools and its series."""
+    """Starts them all at once. `settled` when every rank has its pools and its series."""
 
     def __init__(self, scenario: Scenario, sizes: PoolSizes, directory: Path, log_fd: int, launcher_fd: int) -> None:
-        self.ready = False
+        self.settled = False
+        self.orphan_pid: int | None = None
+        plans = demo_plan(scenario.launch).ranks
+        arguments = [_rank_arguments(plan, scenario, sizes, directory) for plan in plans]
         self._by_tp = {
-            tp: Child(plan.rank, "ranktop.demo.rank", _rank_arguments(plan, scenario, sizes, directory), log_fd)
-            for tp, plan in enumerate(demo_plan(scenario.launch).ranks)
+            tp: Child(plan.rank, "ranktop.demo.rank", arguments[tp], log_fd) for tp, plan in enumerate(plans)
         }
         title = ["--title", "sglang::detokenizer", "--directory", str(directory), "--launcher-fd", str(launcher_fd)]
         self._detokenizer = Child("detokenizer", "ranktop.demo.detokenizer", title, log_fd, pass_fds=(launcher_fd,))
+        self._orphan: Child | None = None
+        if scenario.orphan is not None:
+            self._orphan = Child("the orphan", "ranktop.demo.orphan", arguments[scenario.orphan], log_fd)
 
     @property
     def children(self) -> list[Child]:
-        return [*self._by_tp.values(), self._detokenizer]
+        return [*self._by_tp.values(), self._detokenizer, *([self._orphan] if self._orphan else [])]
 
     @property
     def live(self) -> dict[int, Child]:
@@ -41,13 +50,15 @@ class Ranks:
         """Take what a child has said; False when it will say no more. StartError when it ends before all are ready."""
         for message in child.hear():
             if message is None:
-                if not self.ready:
+                if not self.settled:
                     raise StartError(f"{child.name} ended with code {child.wait(1.0)} before the node was ready")
                 return False
             if "failed" in message:
                 raise StartError(f"{child.name} could not start: {message['failed']}")
-            child.ready = child.ready or "ready" in message
-        self.ready = all(rank.ready for rank in self._by_tp.values())
+            child.ready = True
+            if child is self._orphan:
+                self.orphan_pid = message["pid"]
+        self.settled = all(other.ready for other in self.children if other is not self._detokenizer)
         return True
 
     def stop(self) -> None:
@@ -56,14 +67,21 @@ class Ranks:
             child.hang_up()
         for child in self.children:
             child.wait(_END_SECONDS)
+        if self._orphan is not None and self.orphan_pid is not None:
+            ended, _, _ = select.select([self._orphan.stdout], [], [], _END_SECONDS)
+            if not ended:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(self.orphan_pid, signal.SIGKILL)
 
 
 def _rank_arguments(plan: RankPlan, scenario: Scenario, sizes: PoolSizes, directory: Path) -> list[str]:
     primary = sizes.primary_bytes * scenario.primary_percent.get(plan.tp, 100) // 100
+    pools = [primary, sizes.indexer_allocated_bytes][: scenario.pools_made.get(plan.tp, 2)]
+    tag = "" if len(demo_plan(scenario.launch).ranks) == 1 else f"_{plan.rank.replace(' ', '_')}"
     return [
-        *("--title", f"sglang::scheduler_{plan.rank.replace(' ', '_')}"),
+        *("--title", f"sglang::scheduler{tag}"),
         *("--tp", str(plan.tp)),
         *("--engine", demo_plan(scenario.launch).launch.role),
         *("--metrics", str(directory / "metrics")),
-        *("--pools", str(primary), str(sizes.indexer_allocated_bytes)),
+        *("--pools", *map(str, pools)),
     ]

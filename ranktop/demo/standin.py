@@ -36,17 +36,19 @@ class StandIn:
         self, scenario: Scenario, seed: int, clock: DemoClock, directory: Path, log_fd: int, port: int
     ) -> None:
         self.sizes = pool_sizes(scenario.launch)
-        self.is_open = False
+        self.is_settled = False
+        """Every rank has started, and the server is ready if it ever will be."""
         self._scenario = scenario
         self._clock = clock
         self._directory = directory
         self._log_fd = log_fd
-        self._tags = [rank.rank for rank in demo_plan(scenario.launch).ranks]
+        plans = demo_plan(scenario.launch).ranks
+        self._tags = [plan.rank for plan in plans] if len(plans) > 1 else [""]
         self._traffic = Traffic(seed, self.sizes.tokens, scenario.profile)
         self._script = Script(scenario)
         role = demo_plan(scenario.launch).launch.role
         self._writer = Writer(TOKENIZER_FAMILIES, rank_labels(0, role))
-        self._ready_at: float | None = None
+        self._settled_at: float | None = None
         self._ticks = 0
         self._step = self._traffic.step(1.0)
         self._kernel_lines: list[str] = []
@@ -73,51 +75,57 @@ class StandIn:
         for tp, tag in enumerate(self._tags):
             early = self._scenario.layers_early.get(tp, 0)
             shards = loglines.shard_plan(tp, split.ranges, early) if split.active else []
-            for text in (*shards, *loglines.host_pools(self.sizes)):
+            pools = loglines.host_pools(self.sizes)[: self._scenario.pools_made.get(tp, 2)]
+            for text in (*shards, *pools):
                 self._log(text, tag)
 
-    def open(self, ranks: Ranks) -> None:
-        """All ranks are ready: constants, then listen, then say so."""
-        for tp, child in ranks.live.items():
-            child.tell(_order(series.constants(tp, self.sizes)))
-        self._writer.apply(series.tokenizer_start())
-        self._endpoints.open(self._pages())
-        threading.Thread(target=self._endpoints.serve_forever, name="http", daemon=True).start()
-        self._log(loglines.READY)
-        self._ready_at = self._clock()
-        self.is_open = True
+    def settle(self, ranks: Ranks) -> None:
+        """All ranks have started: constants, then listen, then say so, unless the scenario stops here."""
+        if not self._scenario.never_ready:
+            for tp, child in ranks.live.items():
+                child.tell(_order(series.constants(tp, self.sizes)))
+            self._writer.apply(series.tokenizer_start())
+            self._endpoints.open(self._pages())
+            threading.Thread(target=self._endpoints.serve_forever, name="http", daemon=True).start()
+            self._log(loglines.READY)
+        self._settled_at = self._clock()
+        self.is_settled = True
 
     def tick(self, ranks: Ranks, seconds: float) -> None:
         """Let `seconds` pass, times the clock's speed. Before ready only the hardware is there."""
         live = ranks.live
-        if self.is_open:
-            for event in self._script.due(self._since_ready):
+        if self.is_settled:
+            for event in self._script.due(self._since_settled):
                 self._play(event, live)
-            if self._hangs:
-                self._writer.apply(series.at_the_door(self._at_the_door))
-            else:
-                self._serve(live, seconds * self._clock.speed)
-        write_state(self._directory / "state.json", self._state(live))
+        if self._hangs:
+            self._writer.apply(series.at_the_door(self._at_the_door))
+        elif self._serves:
+            self._serve(live, seconds * self._clock.speed)
+        write_state(self._directory / "state.json", self._state(live, ranks.orphan_pid))
 
     @property
-    def _since_ready(self) -> float:
+    def _serves(self) -> bool:
+        return self.is_settled and not self._scenario.never_ready
+
+    @property
+    def _since_settled(self) -> float:
         """Negative before: counted from the node's start."""
-        return self._clock() - (self._ready_at or self._clock.origin_unix_seconds)
+        return self._clock() - (self._settled_at or self._clock.origin_unix_seconds)
 
     @property
     def _hangs(self) -> bool:
         after = self._scenario.hangs_after_seconds
-        return self.is_open and after is not None and self._since_ready >= after
+        return self._serves and after is not None and self._since_settled >= after
 
     @property
     def _at_the_door(self) -> int:
-        since = self._since_ready - (self._scenario.hangs_after_seconds or 0.0)
+        since = self._since_settled - (self._scenario.hangs_after_seconds or 0.0)
         arrived = int(since * self._scenario.profile.requests_per_second)
         return min(_MOST_AT_THE_DOOR, 1 + self._step.running + self._step.queued + arrived)
 
     def _serve(self, live: dict[int, Child], seconds: float) -> None:
         self._step = step = self._traffic.step(seconds)
-        now = self._since_ready
+        now = self._since_settled
         overrides = {gauge.name: gauge.value for gauge in self._scenario.gauges if gauge.after_seconds <= now}
         ordered = series.every_rank(step, self.sizes)
         reported = _order(ordered + series.stats_rank(step, self.sizes, overrides))
@@ -133,13 +141,14 @@ class StandIn:
 
     def _play(self, event: Event, live: dict[int, Child]) -> None:
         tag = "" if event.tp is None else self._tags[event.tp]
-        if event.text:
+        if event.action == "exit":
+            self._log(loglines.exception(event.text), tag)
+        elif event.text:
             self._log(event.text, tag)
         child = None if event.tp is None else live.get(event.tp)
         if child is None:
             return
         if event.action == "exit":
-            self._log(loglines.EXCEPTION, tag)
             child.tell(b'{"exit": 1}\n')
         elif event.action == "grow":
             child.tell(json.dumps({"grow": event.grow_bytes}).encode() + b"\n")
@@ -147,23 +156,25 @@ class StandIn:
             self._kernel_lines += loglines.oom_kill(child.pid, resident_shmem_bytes(child.pid))
             os.kill(child.pid, signal.SIGKILL)
 
-    def _state(self, live: dict[int, Child]) -> DemoState:
+    def _state(self, live: dict[int, Child], orphan_pid: int | None) -> DemoState:
         now, scenario = self._clock(), self._scenario
-        busy = self.is_open and not self._hangs
+        busy = self._serves and not self._hangs
         load = min(1.0, self._step.running / scenario.profile.max_running) if busy else 0.0
         uses = [
             RankUse(tp, child.pid, resident_shmem_bytes(child.pid), scenario.far_percent.get(tp, 0.0))
             for tp, child in live.items()
         ]
+        if orphan_pid is not None and scenario.orphan is not None:
+            uses.append(RankUse(scenario.orphan, orphan_pid, resident_shmem_bytes(orphan_pid), orphan=True))
         oom_kills = sum("oom-kill:" in line for line in self._kernel_lines)
-        host = simulated_host(uses, scenario.host, self._since_ready, oom_kills)
+        host = simulated_host(uses, scenario.host, self._since_settled, oom_kills)
         cgroup = simulated_cgroup(uses, scenario.host, host, oom_kills)
         return DemoState(
             at_unix_seconds=now,
             scenario=scenario.name,
             host=host,
             numa=simulated_numa(uses, scenario.host, host),
-            gpus=simulated_gpus(uses, self.sizes, self._since_ready, load),
+            gpus=simulated_gpus(uses, self.sizes, self._since_settled, load),
             placements={use.pid: (simulated_placement(use, now),) for use in uses},
             cgroups={} if cgroup is None else {use.pid: cgroup for use in uses},
             kernel_lines=tuple(self._kernel_lines),

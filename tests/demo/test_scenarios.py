@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
@@ -144,6 +145,46 @@ def test_layer_overlap_logs_ranges_that_overlap() -> None:
     layers = [layer for _, start, end in logged for layer in range(int(start), int(end))]
     assert len(logged) == 8
     assert len(layers) - len(set(layers)) == 1
+
+
+@pytest.mark.e2e
+def test_indexer_surprise_stops_one_rank_between_its_pools() -> None:
+    with DemoNode("indexer-surprise") as node:
+        node.wait_ready(60.0)
+        ranks = _ranks(node)
+        assert resident_shmem_bytes(ranks[7].pid) == pool_sizes().primary_bytes
+        assert resident_shmem_bytes(ranks[6].pid) >= pool_sizes().allocated_bytes
+        _until(lambda: len(_state(node).placements) == 8)
+        host = _state(node).host
+        assert (host.available_bytes or 0) - (host.reserve_bytes or 0) < pool_sizes().indexer_bytes
+        with pytest.raises(urllib.error.URLError, match="refused"):
+            _series(node)
+        _until(lambda: 7 not in _ranks(node))
+        log = node.log_path.read_text()
+    assert "ready to roll" not in log
+    assert "ValueError: Not enough host memory for DSA indexer hierarchical cache." in log
+
+
+@pytest.mark.e2e
+def test_an_orphan_has_no_parent_holds_a_gpu_and_ends_with_the_node() -> None:
+    with DemoNode("orphan") as node:
+        node.wait_ready(60.0)
+        _until(lambda: len(_state(node).gpus.gpus[2].processes or ()) == 2)
+        known = {rank.pid for rank in _ranks(node).values()}
+        pids = {process.pid for gpu in _state(node).gpus.gpus for process in gpu.processes or ()}
+        (orphan,) = (psutil.Process(pid) for pid in pids - known)
+        assert orphan.ppid() != node.pid
+        assert orphan.cmdline()[0] == "sglang::scheduler_TP2"
+    orphan.wait(5)
+
+
+@pytest.mark.e2e
+def test_one_rank_alone_has_no_tag() -> None:
+    with DemoNode("cp1-fallback") as node:
+        node.wait_ready(60.0)
+        titles = [process.cmdline()[0] for process in psutil.Process(node.pid).children()]
+        assert sorted(titles) == ["sglang::detokenizer", "sglang::scheduler"]
+        assert " TP0] " not in node.log_path.read_text()
 
 
 @pytest.mark.e2e

@@ -18,6 +18,6 @@ BASIC = (
         "TP5 ends a few seconds after ready, the others live on",
         findings=("RANK-DEAD",),
         worst="critical",
-        events=(Event(4.0, "exit", tp=5),),
+        events=(Event(4.0, "exit", tp=5, text="RuntimeError: the stand-in's scenario ends this rank"),),
     ),
 )

@@ -4,7 +4,31 @@ from __future__ import annotations
 
 from ranktop.demo.scenarios.scenario import Event, HostScript, Scenario
 
+_NO_ROOM = (
+    "ValueError: Not enough host memory for DSA indexer hierarchical cache. "
+    "Requesting 0.01 GB but only have 0.00 GB free."
+)
+
 HOST = (
+    Scenario(
+        "indexer-surprise",
+        "the host has room for what --hicache-size says, not for the indexer of the last rank",
+        findings=("HOST-HEADROOM", "RANK-DEAD"),
+        worst="critical",
+        pools_made={7: 1},
+        never_ready=True,
+        host=HostScript(total_gb=1165.0),
+        events=(Event(8.0, "exit", tp=7, text=_NO_ROOM),),
+    ),
+    Scenario(
+        "node-full",
+        "something else fills node 1 before the pools of its last rank are there",
+        findings=("NUMA-NODE-FULL",),
+        worst="critical",
+        pools_made={7: 0},
+        never_ready=True,
+        host=HostScript(other_gb=220.0, other_on_node=1),
+    ),
     Scenario(
         "host-pressure",
         "something else on the host grows and memory stalls",
@@ -36,6 +60,13 @@ HOST = (
         worst="warn",
         shows_after_seconds=3600.0,
         events=(Event(30.0, "grow", tp=2, grow_bytes=10_000_000, every_seconds=30.0, times=180),),
+    ),
+    Scenario(
+        "orphan",
+        "a rank of an earlier server still holds GPU 2 and its pools",
+        findings=("HBM-ORPHAN",),
+        worst="breach",
+        orphan=2,
     ),
     Scenario(
         "launch-changed",

@@ -9,9 +9,16 @@ from ranktop.demo.traffic import Profile
 _PREFILL = ("--disaggregation-mode", "prefill")
 _SPLIT = (
     *_PREFILL,
-    *("--enable-prefill-cp", "--attn-cp-size", str(RANKS), "--cp-strategy", "interleave"),
+    *("--enable-prefill-cp", "--cp-strategy", "interleave"),
     *("--enable-dsa-cache-layer-split", "--hicache-mem-layout", "layer_first"),
 )
+_SPLIT_ARGS: dict[str, object] = {
+    "disaggregation_mode": "prefill",
+    "enable_prefill_cp": True,
+    "cp_strategy": "interleave",
+    "enable_dsa_cache_layer_split": True,
+    "hicache_mem_layout": "layer_first",
+}
 _RETRIES = tuple(
     Event(2.0 + attempt, "log", tp=3, text=f"Prefill register attempt {attempt}/5 failed") for attempt in range(1, 6)
 )
@@ -41,19 +48,21 @@ PREFILL = (
         hangs_after_seconds=20.0,
     ),
     Scenario(
+        "cp1-fallback",
+        "LayerSplit is asked for, and one rank keeps all layers",
+        findings=("LAYER-CP1",),
+        worst="breach",
+        launch=Launch(extra=_SPLIT, tp_size=1),
+        args=_SPLIT_ARGS | {"tp_size": 1, "attn_cp_size": 1},
+        profile=Profile(prefill_only=True),
+    ),
+    Scenario(
         "layer-overlap",
         "TP4 logs a layer range that begins one layer early",
         findings=("LAYER-RANGE",),
         worst="breach",
         launch=Launch(extra=_SPLIT),
-        args={
-            "disaggregation_mode": "prefill",
-            "enable_prefill_cp": True,
-            "attn_cp_size": RANKS,
-            "cp_strategy": "interleave",
-            "enable_dsa_cache_layer_split": True,
-            "hicache_mem_layout": "layer_first",
-        },
+        args=_SPLIT_ARGS | {"attn_cp_size": RANKS},
         profile=Profile(prefill_only=True),
         layers_early={4: 1},
     ),

@@ -16,7 +16,7 @@ class Event(Struct, frozen=True):
 
     after_seconds: float
     action: Literal["log", "exit", "oom_kill", "grow"]
-    """`exit`: the rank ends with an exception. `grow`: its heap grows by `grow_bytes`."""
+    """`exit`: the rank ends, `text` is its exception. `grow`: its heap grows by `grow_bytes`."""
     tp: int | None = None
     """The rank it happens to; a line without one has no tag."""
     text: str = ""
@@ -69,6 +69,12 @@ class Scenario(Struct, frozen=True):
     profile: Profile = Profile()
     primary_percent: dict[int, int] = {}
     """Size of a rank's primary pool, percent of the planned one."""
+    pools_made: dict[int, int] = {}
+    """How many of its two pools (primary, indexer) a rank gets to map."""
+    never_ready: bool = False
+    """The server never listens and logs no ready line; times count from when its ranks have started."""
+    orphan: int | None = None
+    """The GPU on which a rank of an earlier server lives on, without its parent."""
     far_percent: dict[int, float] = {}
     """Share of a rank's pools on the node that is not its GPU's."""
     layers_early: dict[int, int] = {}
