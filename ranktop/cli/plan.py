@@ -1,4 +1,4 @@
-"""`ranktop plan`: what a launch will take. Never reads this host."""
+"""`ranktop plan`: what a launch will take. Never reads this host, but for a manifest that is asked of a process."""
 
 from __future__ import annotations
 
@@ -46,6 +46,7 @@ Compute = Callable[[LaunchRequest], Plan]
 @click.option("--sweep", "sweep_text", metavar="FLAG=a,b,c", help="A table over several values of one flag.")
 @click.option("--controls", "show_controls", is_flag=True, help="The negative controls for this launch, to paste.")
 @click.option("--manifest", type=click.Path(dir_okay=False), metavar="FILE", help="Write a canary manifest (YAML).")
+@click.option("--pid", type=int, metavar="PID", help="With --manifest: the running server that fills it in.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on standard output.")
 @click.argument("launch", nargs=-1, type=click.UNPROCESSED)
 def plan(
@@ -62,6 +63,7 @@ def plan(
     sweep_text: str | None,
     show_controls: bool,
     manifest: str | None,
+    pid: int | None,
     as_json: bool,
     launch: tuple[str, ...],
 ) -> int:
@@ -92,7 +94,7 @@ def plan(
     machine = asked_machine(memory, nodes, max(len(planned.ranks), 1))
     allowance = allowance_of(planned, other, margin)
     if manifest is not None:
-        return _write_manifest(manifest, request, planned)
+        return _write_manifest(manifest, request, planned, pid)
     if sweep_text is not None:
         return _sweep(request, sweep_text, compute, machine, other, margin, as_json)
     if show_controls:
@@ -221,12 +223,17 @@ def _controls(request: LaunchRequest, planned: Plan, compute: Compute, as_json: 
     return 0
 
 
-def _write_manifest(path: str, request: LaunchRequest, planned: Plan) -> int:
+def _write_manifest(path: str, request: LaunchRequest, planned: Plan, pid: int | None) -> int:
     from ranktop.plan.manifest import manifest_of, manifest_yaml
 
+    seen: dict[str, str] = {}
+    if pid is not None:
+        from ranktop.cli.manifest import runtime_of
+
+        seen = runtime_of(pid)
     try:
         with open(path, "w", encoding="utf-8") as file:
-            file.write(manifest_yaml(manifest_of(request, planned)))
+            file.write(manifest_yaml(manifest_of(request, planned, seen)))
     except OSError as error:
         raise UsageProblem(f"plan: --manifest {path}: {error.strerror} (give a file that can be written)") from None
     click.echo(f"wrote {path}; fill in what says `to fill`")

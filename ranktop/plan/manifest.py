@@ -23,8 +23,8 @@ def manifest_of(request: LaunchRequest, plan: Plan, seen: Mapping[str, str] | No
     split = plan.layer_split
     return {
         "sglang": {
-            "tag": f"v{plan.sglang.version.removeprefix('v')}",
-            "commit": AUDITED_COMMITS.get(plan.sglang.version, TO_FILL),
+            "tag": f"v{known.get('sglang', plan.sglang.version).removeprefix('v')}",
+            "commit": known.get("sglang_commit") or _audited_commit(plan, known),
         },
         "model": {
             "id": request.flags.get("model_path", TO_FILL),
@@ -54,6 +54,11 @@ def manifest_of(request: LaunchRequest, plan: Plan, seen: Mapping[str, str] | No
     }
 
 
+def _audited_commit(plan: Plan, known: Mapping[str, str]) -> str:
+    """The audits' commit for a plan on paper; a running server must show its own."""
+    return TO_FILL if known else AUDITED_COMMITS.get(plan.sglang.version, TO_FILL)
+
+
 def _transfer(request: LaunchRequest, plan: Plan) -> str:
     if plan.launch.role == "unified":
         return "none"
@@ -62,6 +67,7 @@ def _transfer(request: LaunchRequest, plan: Plan) -> str:
 
 
 RUNTIME_KEYS = (
+    "container_id",
     "container_digest",
     "gpu_sku",
     "gpu_count",

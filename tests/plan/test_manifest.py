@@ -26,7 +26,7 @@ LINE = (
     "--attn-cp-size 4 --cp-strategy interleave --enable-dsa-cache-layer-split --pipeline-parallel-size 1 "
     "--kv-cache-dtype fp8_e4m3"
 )
-SEEN = dict.fromkeys(RUNTIME_KEYS, "seen")
+SEEN = dict.fromkeys(RUNTIME_KEYS, "seen") | {"sglang_commit": "71de97b264b04dcd514cf904003028aefe9775c8"}
 
 
 def written(line: str = LINE, seen: dict[str, str] | None = None) -> dict[str, Any]:
@@ -85,6 +85,13 @@ def test_what_is_not_reported_fails(missing: str) -> None:
 def test_what_nobody_filled_in_fails() -> None:
     findings = compare_manifest(written(), written(seen=SEEN))
     assert {finding.evidence["option"] for finding in findings} == {f"runtime.{name}" for name in RUNTIME_KEYS}
+
+
+def test_a_running_server_must_show_its_own_commit() -> None:
+    reported = written(seen=dict.fromkeys(RUNTIME_KEYS, "seen"))
+    assert [finding.evidence["option"] for finding in compare_manifest(written(seen=SEEN), reported)] == [
+        "sglang.commit"
+    ]
 
 
 def test_a_reported_launch_gives_the_same_sections() -> None:
