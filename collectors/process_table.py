@@ -122,33 +122,36 @@ class ProcessTable:
 
     def _look(self, name: str) -> None:
         """Classify a process from its command line."""
-        comm = try_read(f"{self._root}/{name}/comm", 64)
         raw = try_read(f"{self._root}/{name}/cmdline", _CMDLINE_BYTES)
-        if not comm and not raw:
-            self._forget(name)
-            return
-        self._comms[name] = comm
         self._untitled.pop(name, None)
-        argv = cmdline.split_argv(raw)
         pid = int(name)
+        eager = False
         try:
-            tag = cmdline.rank_tag(argv[0]) if argv else None
-            if tag is not None:
-                self.ranks.setdefault(pid, Rank(self._root, pid, tag))
-                self._watchlist.forget(name)
-                return
-            is_launch = cmdline.is_launch(argv)
-            if is_launch:
-                self.mains.setdefault(pid, Main(self._root, pid, argv))
-            elif pid in self.mains and self.mains[pid].is_launch:
-                del self.mains[pid]
-            elif cmdline.is_spawned_child(argv):
-                stat = procfs.parse_stat(procfs.read_file(f"{self._root}/{name}/stat"))
-                self._untitled[name] = stat.parent_pid if stat else 0
+            if pid in self.mains or b"sglang" in raw or b"multiprocessing.spawn" in raw:
+                argv = cmdline.split_argv(raw)
+                tag = cmdline.rank_tag(argv[0]) if argv else None
+                if tag is not None:
+                    if pid not in self.ranks:
+                        self.ranks[pid] = Rank(self._root, pid, tag)
+                    self._watchlist.forget(name)
+                    return
+                eager = not self._is_main(pid, argv)
+                if eager and cmdline.is_spawned_child(argv):
+                    stat = procfs.parse_stat(procfs.read_file(f"{self._root}/{name}/stat"))
+                    self._untitled[name] = stat.parent_pid if stat else 0
         except OSError:
             self._forget(name)
             return
-        self._watchlist.watch(name, eager=name in self._untitled or (b"sglang" in raw and not is_launch))
+        self._watchlist.watch(name, eager=eager)
+
+    def _is_main(self, pid: int, argv: tuple[str, ...]) -> bool:
+        """Keep the table's main processes in step with what this pid now runs."""
+        is_launch = cmdline.is_launch(argv)
+        if is_launch:
+            self._main(pid, argv)
+        elif pid in self.mains and self.mains[pid].is_launch:
+            del self.mains[pid]
+        return is_launch
 
     def _look_again(self, name: str) -> None:
         """Read the short name; the command line only when that changed, or at the second look (fork, then exec)."""
@@ -157,6 +160,7 @@ class ProcessTable:
         if not comm:
             self._forget(name)
         elif comm != self._comms.get(name) or looks == 1:
+            self._comms[name] = comm
             self._look(name)
         elif looks:
             self._watchlist.watch(name, eager=True)
