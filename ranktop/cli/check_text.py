@@ -70,8 +70,14 @@ def _rank(rank: RankVerdict, verdict: Verdict) -> str:
         primary=_pair(rank.line("host.primary")),
         indexer=_pair(rank.line("host.indexer")),
         hbm=f"{hbm}/{of}",
-        worst=codes[0] if codes else "ok" if rank.pid is not None else "no process",
+        worst=codes[0] if codes else _state(rank),
     )
+
+
+def _state(rank: RankVerdict) -> str:
+    if rank.pid is not None:
+        return "ok"
+    return "as logged" if any(line.source == "logged" for line in rank.lines) else "no process"
 
 
 def _pair(line: Line) -> str:

@@ -73,6 +73,9 @@ class Host(Struct, frozen=True):
         None
     )
     numa_balancing: Annotated[int | None, label("balance", 7, "kernel.numa_balancing: pinned pages never move")] = None
+    resolution_bytes: Annotated[int | None, label("unit", 6, "whole units that a pasted table was rounded down to")] = (
+        None
+    )
 
 
 class NumaNode(Struct, frozen=True):

@@ -1,0 +1,122 @@
+"""From paths to a verdict: the same reconciliation as on a live node, on what the files hold."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ranktop.finding import Finding
+from ranktop.inspect.evidence import Evidence, FileNote, gather
+from ranktop.inspect.missing import missing
+from ranktop.inspect.reading import Reader
+from ranktop.inspect.samples import samples_of
+from ranktop.inspect.servers import servers_of
+from ranktop.plan import LaunchRequest
+from ranktop.plan.hostrules import assumed_allowance, host_findings
+from ranktop.plan.machine import Machine, MemoryNode
+from ranktop.reconcile import Reconciler, Verdict
+from ranktop.reconcile.grouping import group
+from ranktop.sample import Sample
+
+_MARGIN_BYTES = 10 << 30
+
+
+class Inspection(Struct, frozen=True):
+    """The verdict, what every file was taken for, and what is missing to say more."""
+
+    verdict: Verdict
+    files: tuple[FileNote, ...]
+    missing: tuple[str, ...]
+    window_seconds: float | None
+
+
+def inspect_paths(
+    paths: Sequence[str],
+    *,
+    every_seconds: float | None = None,
+    sglang: str | None = None,
+    launch: LaunchRequest | None = None,
+) -> Inspection:
+    """Reads all paths and judges them. Never raises for what a file holds."""
+    with tempfile.TemporaryDirectory(prefix="ranktop-inspect-") as scratch:
+        evidence = gather(Reader(Path(scratch)).read(paths))
+        return judge(evidence, every_seconds=every_seconds, sglang=sglang, launch=launch)
+
+
+def judge(
+    evidence: Evidence,
+    *,
+    every_seconds: float | None = None,
+    sglang: str | None = None,
+    launch: LaunchRequest | None = None,
+) -> Inspection:
+    """The verdict on what was gathered. Trees in it must still be on disk."""
+    servers = servers_of(evidence)
+    given = launch or next((server.launch for server in servers if server.launch is not None), None)
+    samples = samples_of(evidence, servers, every_seconds)
+    reconciler = Reconciler(given=given, sglang=sglang, since_start=True)
+    verdict = reconciler.update(samples[0])
+    for sample in samples[1:]:
+        verdict = reconciler.update(sample)
+    verdict = _with_plan_findings(verdict, given)
+    windows = [tiers.window_seconds for tiers in (server.tiers for server in verdict.servers) if tiers.window_seconds]
+    return Inspection(verdict, tuple(evidence.notes), missing(evidence, verdict), max(windows, default=None))
+
+
+def _with_plan_findings(verdict: Verdict, given: LaunchRequest | None) -> Verdict:
+    """What is known of a launch before it runs belongs to a look at files too; a sample of a live node has none."""
+    if verdict.sample.processes is not None:
+        return verdict
+    found: list[Finding] = list(verdict.findings)
+    for server in verdict.servers:
+        if server.plan is None:
+            continue
+        found += [
+            replace(finding, server=server.id)
+            for finding in server.plan.findings
+            # Pool sizes imply no flags: what the launch lacks is not known then.
+            if server.plan_origin != "inferred" or finding.code != "PLAN-METRICS-OFF"
+        ]
+        if not any(line.source == "logged" for rank in verdict.ranks for line in rank.lines):
+            machine = _machine(verdict)
+            if machine is not None:
+                allowance = assumed_allowance(server.plan, _MARGIN_BYTES)
+                found += [
+                    replace(finding, server=server.id)
+                    for finding in host_findings(
+                        server.plan, machine, allowance, given or LaunchRequest(), preflight=True
+                    )
+                ]
+    return replace(verdict, findings=group(found, {}))
+
+
+def _machine(verdict: Verdict) -> Machine | None:
+    """The host of the files, as the plan's rules want it. None without its memory."""
+    sample = verdict.sample
+    if sample.host is None or sample.host.available_bytes is None:
+        return None
+    nodes = sample.numa or ()
+    return Machine(
+        available_bytes=sample.host.available_bytes,
+        total_bytes=sample.host.total_bytes,
+        nodes=tuple(
+            MemoryNode(node.node, int(headroom))
+            for node in nodes
+            if (headroom := verdict.node.line(f"numa.{node.node}.headroom").seen) is not None
+        )
+        if len(nodes) > 1
+        else (),
+        gpu_nodes=tuple(gpu.numa_node for gpu in sample.gpus.gpus) if sample.gpus is not None else None,
+        hugetlb_free_bytes=_hugetlb_free(sample),
+        hugepage_sizes=tuple(pages.page_size_bytes for pages in sample.host.hugepages),
+    )
+
+
+def _hugetlb_free(sample: Sample) -> int | None:
+    assert sample.host is not None
+    free = [pages.free_pages * pages.page_size_bytes for pages in sample.host.hugepages if pages.free_pages is not None]
+    return sum(free) if free else None

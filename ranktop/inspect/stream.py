@@ -1,0 +1,38 @@
+"""Raw samples as lines of JSON: what a bundle carries of the sources that no file tells (NVML, page placement)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from ranktop.sample import Sample
+
+MAX_SAMPLES = 10_000
+_HEAD = b'{"ranktop_samples":1}'
+_decoder = msgspec.json.Decoder(Sample)
+
+
+class StreamError(ValueError):
+    """Lines that are no samples: one line that says where and why."""
+
+
+def write_stream(samples: Sequence[Sample]) -> bytes:
+    """The samples, one a line, after a line that names the format."""
+    return b"\n".join((_HEAD, *(msgspec.json.encode(sample) for sample in samples))) + b"\n"
+
+
+def read_stream(data: bytes) -> list[Sample]:
+    """The samples of `write_stream`; fields that this version does not know are left out. Raises StreamError."""
+    lines = data.rstrip(b"\n").split(b"\n")
+    if lines[0] != _HEAD:
+        raise StreamError("samples of another format (made by a younger ranktop: update this one)")
+    if len(lines) - 1 > MAX_SAMPLES:
+        raise StreamError(f"more than {MAX_SAMPLES} samples")
+    found: list[Sample] = []
+    for number, line in enumerate(lines[1:], start=2):
+        try:
+            found.append(_decoder.decode(line))
+        except (msgspec.DecodeError, RecursionError) as problem:
+            raise StreamError(f"line {number} is no sample: {problem}") from None
+    return found
