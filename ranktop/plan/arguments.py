@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from ranktop.plan.flags import FIRST_VERSION, LEGACY_VALUES
+from ranktop.plan.flags import LEGACY_VALUES
 from ranktop.plan.launch import LaunchRequest
 from ranktop.plan.plan import PlanError, Role
 
@@ -31,6 +31,7 @@ class Arguments(Struct, frozen=True):
     moe_dp_size: int = 1
     ep_size: int = 1
     dcp_size: int = 1
+    moe_a2a_backend: str | None = None
     nnodes: int = 1
     node_rank: int = 0
     base_gpu_id: int = 0
@@ -119,7 +120,7 @@ def arguments_of(request: LaunchRequest) -> Arguments:
     if known.get("enable_dp_attention"):
         known["attn_dp_size"] = max(known.get("attn_dp_size", 1), known.get("dp_size", 1))
     args = _checked_types(known)
-    _check(args)
+    check_groups(args)
     return args
 
 
@@ -139,7 +140,8 @@ def _checked_types(known: dict[str, Any]) -> Arguments:
     return Arguments(**known)
 
 
-def _check(args: Arguments) -> None:
+def check_groups(args: Arguments) -> None:
+    """Raises PlanError when the parallel sizes do not divide each other."""
     groups = args.attn_dp_size * args.attn_cp_size
     if args.tp_size % groups:
         raise PlanError(
@@ -161,8 +163,3 @@ def _check(args: Arguments) -> None:
 def flag_name(field: str) -> str:
     """`--some-flag` for a field name."""
     return "--" + field.replace("_", "-")
-
-
-def first_version(field: str) -> str | None:
-    """The release in which the flag first exists, None when every profiled release has it."""
-    return FIRST_VERSION.get(field)

@@ -16,7 +16,17 @@ def plan_notes(plan: Plan, profile: Profile, args: Arguments) -> tuple[str, ...]
     notes += _draft_notes(plan, profile)
     notes += _kernel_notes(plan, profile)
     notes += _storage_notes(plan, args)
+    notes += _uncovered_notes(plan, args)
     return (*notes, *plan.model.notes)
+
+
+def _uncovered_notes(plan: Plan, args: Arguments) -> list[str]:
+    notes: list[str] = []
+    if args.enable_hisparse:
+        notes.append("HiSparse has a host pool of its own; the plan leaves it out.")
+    if args.role == "decode" and plan.model.attention == "gqa" and not args.enable_hierarchical_cache:
+        notes.append("A decode worker may hold a host pool for retracted requests; the plan leaves it out.")
+    return notes
 
 
 def _size_notes(plan: Plan, args: Arguments) -> list[str]:

@@ -8,7 +8,7 @@ from ranktop.plan.arguments import Arguments
 
 
 class RankIdentity(Struct, frozen=True):
-    """One scheduler process. `pp_stage_start` and `_end` are filled by the budget."""
+    """One scheduler process."""
 
     rank: str
     tp: int
@@ -64,6 +64,12 @@ def local_ranks(args: Arguments) -> tuple[RankIdentity, ...]:
                 cp = context_parallel_rank(args, tp)
                 found.append(RankIdentity(rank_name(args, dp, pp, tp), tp, pp, dp, cp, cuda_index))
     return tuple(sorted(found, key=lambda rank: (rank.dp, rank.pp, rank.cp, rank.tp)))
+
+
+def ranks_per_node(args: Arguments) -> int:
+    """What the gate of 0.5.19 and later divides by: the launch's ranks over its nodes."""
+    replicas = 1 if args.attn_dp_size > 1 else args.dp_size
+    return max(args.tp_size * args.pp_size * replicas // args.nnodes, 1)
 
 
 def rank_tags(args: Arguments) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ranktop.plan.arguments import ARCHITECTURES, Arguments
+from ranktop.plan.arguments import ARCHITECTURES, Arguments, check_groups
 from ranktop.plan.plan import ModelFacts, PlanError, Rewrite
 from ranktop.plan.profiles import Profile, version_key
 
@@ -54,6 +54,13 @@ def _parallelism(args: Arguments, profile: Profile, model: ModelFacts, changes: 
     if args.disaggregation_transfer_backend == "mooncake_tcp":
         why = "mooncake_tcp is Mooncake over TCP; no RDMA device is chosen"
         args = _changed(args, changes, "disaggregation_transfer_backend", "mooncake", why)
+    if args.moe_a2a_backend == "deepep" or (args.enable_prefill_cp and args.cp_strategy == "zigzag"):
+        # DeepEP, which zigzag CP switches on, spreads the experts over all TP ranks.
+        args = replace(args, ep_size=args.tp_size)
+    if profile.attn_cp_kept and args.enable_prefill_cp and args.attn_dp_size == 1:
+        # From 0.5.22 on --dp-size under prefill CP is read as attention DP.
+        args = replace(args, attn_dp_size=args.dp_size)
+        check_groups(args)
     if not (args.enable_prefill_cp and model.attention == "dsa" and args.role != "decode"):
         return args
     kept = profile.attn_cp_kept and args.attn_cp_size > 1 and args.cp_strategy == "interleave"

@@ -93,6 +93,28 @@ def test_ranks_of_this_node(flags: dict[str, Any], names: list[str], gpus: list[
         assert list(rank_tags(arguments_of(LaunchRequest(flags)))) == names
 
 
+def test_zigzag_and_deepep_spread_the_experts() -> None:
+    zigzag = {"tp_size": 2, "enable_prefill_cp": True, "cp_strategy": "zigzag", "disaggregation_mode": "prefill"}
+    assert [rank.rank for rank in plan_of(zigzag).ranks] == ["ATTN_CP0 TP0 EP0", "ATTN_CP1 TP1 EP1"]
+    deepep = {"tp_size": 2, "moe_a2a_backend": "deepep"}
+    assert [rank.rank for rank in plan_of(deepep).ranks] == ["TP0 EP0", "TP1 EP1"]
+
+
+def test_dp_under_prefill_cp_is_attention_dp_from_0_5_22() -> None:
+    flags = {
+        "tp_size": 4,
+        "dp_size": 2,
+        "enable_prefill_cp": True,
+        "cp_strategy": "interleave",
+        "disaggregation_mode": "prefill",
+    }
+    names = [rank.rank for rank in plan_of(flags, "0.5.22").ranks]
+    assert names == ["DP0 ATTN_CP0 TP0", "DP0 ATTN_CP1 TP1", "DP1 ATTN_CP0 TP2", "DP1 ATTN_CP1 TP3"]
+    assert len(plan_of(flags, "0.5.21").ranks) == 8
+    with pytest.raises(PlanError, match="not divisible"):
+        plan_of(flags | {"dp_size": 3}, "0.5.22")
+
+
 def test_stages_by_environment() -> None:
     request = LaunchRequest({"pp_size": 2}, environment={"SGLANG_PP_LAYER_PARTITION": "30,48"})
     assert [(rank.layers.start, rank.layers.end) for rank in compute_plan(request).ranks] == [(0, 30), (30, 78)]
