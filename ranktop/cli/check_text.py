@@ -20,7 +20,8 @@ def _lines(verdict: Verdict) -> Iterator[str]:
     for server in verdict.servers:
         words = (server.model, f"sglang {server.version}" if server.version else None, server.role)
         yield ""
-        yield f"{server.id}  pid {server.pid}  {'  '.join(word for word in words if word)}"
+        pid = f"  pid {server.pid}" if server.pid is not None else ""
+        yield f"{server.id}{pid}  {'  '.join(word for word in words if word)}"
         if server.plan_error and server.plan is None:
             yield f"  no plan: {server.plan_error}"
         yield _ROW.format(

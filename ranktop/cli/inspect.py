@@ -58,20 +58,18 @@ def inspect_text(found: Inspection) -> str:
     """The text of `check`, with the files and what is missing. Control characters of the files are shown as escapes."""
     parts = [check_text(found.verdict)] if found.verdict.servers or found.verdict.findings else []
     pools = found.verdict.node.line("host.pools")
-    if pools.seen is not None and pools.planned is not None:
-        parts.append(
-            f"pools of all ranks: {pools.planned / 1e9:.2f} GB planned, {pools.seen / 1e9:.2f} GB ({pools.seen / 2**30:.1f} "
-            f"GiB) seen: {pools.detail}"
-        )
+    if pools.seen is not None:
+        planned = f"{pools.planned / 1e9:.2f} GB planned, " if pools.planned is not None else ""
+        seen = f"{pools.seen / 1e9:.2f} GB ({pools.seen / 2**30:.1f} GiB) seen"
+        parts.append(f"pools of all ranks: {planned}{seen}: {pools.detail}")
     for server in found.verdict.servers:
         told = server.calibration
         if told is not None and told.fits is not None:
             also = f" (also {', '.join(told.also_fits)})" if told.also_fits else ""
             draft = f", draft rows of {told.draft_row_bytes} bytes" if told.draft_row_bytes else ""
-            parts.append(
-                f"{server.id}: the logged pools are those of sglang {told.fits}{also}: rows of {told.row_bytes} bytes, "
-                f"{told.index_layers or 0} index layers{draft}"
-            )
+            index = f", {told.index_layers} index layers" if told.index_layers else ""
+            rows = f"rows of {told.row_bytes} bytes{index}{draft}"
+            parts.append(f"{server.id}: the logged pools are those of sglang {told.fits}{also}: {rows}")
     parts.append("\n".join(("files:", *(f"  {_note(note)}" for note in found.files))))
     if found.missing:
         parts.append("\n".join(("to say more:", *(f"  {line}" for line in found.missing))))

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from ranktop.plan import GB, MODELS, PROFILES, LaunchRequest, compute_plan, profile_for
 from ranktop.plan.geometry import index_row_bytes
 from ranktop.plan.plan import HostPlan, Plan, PlanError, SglangVersion
-from ranktop.reconcile.logged import HALF_DIGIT_BYTES, LoggedPool, LoggedServer, pool_bytes, tag_of
+from ranktop.reconcile.logged import HALF_DIGIT_BYTES, LoggedPool, LoggedServer, tag_of
 
 _ROWS = (656, 1152, 576)
 """Bytes of a latent row in one layer: FP8 with scales, BF16, raw FP8 (facts: cases/plan-crosscheck)."""
@@ -46,77 +46,71 @@ def fit(
     plan: Plan, request: LaunchRequest, logged: LoggedServer, *, is_version_known: bool, arch: str | None
 ) -> Fitted:
     """`plan`, or that of the release whose sizes fit the log where the version is unknown or inexact."""
-    pools = usual_pools(logged)
-    if not pools or plan.ranks[0].host is None:
+    if not usual_pools(logged) or plan.ranks[0].host is None:
         return Fitted(plan, None)
     fitting: list[tuple[str, Plan]] = []
     for profile in _by_nearness(plan.sglang.profile):
         other = plan if profile == plan.sglang.profile else _recomputed(request, profile, plan, arch)
-        if other is not None and _fits(other, profile, pools, logged):
+        if other is not None and _fits(other, profile, logged):
             fitting.append((profile, other))
     if not fitting:
         exact = plan.sglang.exact and is_version_known
         told = replace(plan, sglang=replace(plan.sglang, exact=exact))
-        return Fitted(told, _from_sizes(plan, logged, next(iter(pools.values()))))
+        return Fitted(told, _from_sizes(plan, logged))
     best, fitted = fitting[0]
     if best != plan.sglang.profile and not (plan.sglang.exact and is_version_known):
         version = plan.sglang.version if is_version_known else best
         plan = replace(fitted, sglang=SglangVersion(version, best, exact=False))
     host = fitted.ranks[0].host
     assert host is not None
-    return Fitted(
-        plan,
-        Calibration(
-            host.row_bytes,
-            host.index_layers or None,
-            _draft_row(host),
-            best,
-            tuple(profile for profile, _ in fitting[1:]),
-        ),
-    )
+    also = tuple(sorted((profile for profile, _ in fitting[1:]), key=list(PROFILES).index))
+    return Fitted(plan, Calibration(host.row_bytes, host.index_layers or None, _draft_row(host), best, also))
 
 
 def infer(logged: LoggedServer, version: str | None) -> LaunchRequest | None:
-    """A launch that gives the logged pools, where nothing names the launch. None when the sizes fit no known model."""
-    pools = usual_pools(logged)
-    if not pools:
+    """A launch that gives the logged pools, where nothing names the launch. None when the sizes fit no known model.
+
+    Only models with an index pool are known by sizes alone: its share of the primary pool tells the row width.
+    """
+    usual = usual_pools(logged)
+    primary = usual.get("host.primary")
+    if primary is None or ("host.indexer" not in usual and logged.row_bytes not in _ROWS):
         return None
-    first = next(iter(pools.values()))
-    primary = pool_bytes(first, "host.primary")
-    if primary is None or pool_bytes(first, "host.indexer") is None:
-        return None
-    for request in _candidates(logged, primary, first, version):
-        nearest = profile_for(version)[0].version
-        for profile in _by_nearness(nearest):
+    for request in _candidates(logged, primary.size_bytes, version):
+        for profile in _by_nearness(profile_for(version)[0].version):
             try:
                 plan = compute_plan(request, version=profile, device_tokens=logged.capacity_tokens)
             except PlanError:
                 continue
-            if _fits(plan, profile, pools, logged):
+            if _fits(plan, profile, logged):
                 return request
     return None
 
 
-def usual_pools(logged: LoggedServer) -> Mapping[str, tuple[LoggedPool, ...]]:
-    """The ranks whose pools have the sizes that most ranks have: one odd rank must not move the plan."""
-    shapes = {tag: tuple((pool.line, pool.size_bytes) for pool in pools) for tag, pools in logged.pools.items()}
-    # Ranks that have logged the most pools come first: the others are still at it, or their lines are missing.
-    counts = Counter(shapes.values())
-    usual = max(counts, key=lambda shape: (len(shape), counts[shape]), default=None)
-    return {tag: pools for tag, pools in logged.pools.items() if shapes[tag] == usual}
+def usual_pools(logged: LoggedServer) -> Mapping[str, LoggedPool]:
+    """By line, the pool of the size that most ranks logged: one odd rank must not move the plan."""
+    found: dict[str, list[LoggedPool]] = {}
+    for pools in logged.pools.values():
+        for pool in pools:
+            if pool.line != "host.other":
+                found.setdefault(pool.line, []).append(pool)
+    usual: dict[str, LoggedPool] = {}
+    for line, told in found.items():
+        size = Counter(pool.size_bytes for pool in told).most_common(1)[0][0]
+        usual[line] = next(pool for pool in told if pool.size_bytes == size)
+    return usual
 
 
-def _candidates(
-    logged: LoggedServer, primary: int, pools: tuple[LoggedPool, ...], version: str | None
-) -> Iterator[LaunchRequest]:
-    whole = round(primary / GB)
-    size = whole if abs(primary - whole * GB) <= HALF_DIGIT_BYTES else primary / GB
+def _candidates(logged: LoggedServer, primary_bytes: int, version: str | None) -> Iterator[LaunchRequest]:
+    whole = round(primary_bytes / GB)
+    size = whole if abs(primary_bytes - whole * GB) <= HALF_DIGIT_BYTES else primary_bytes / GB
     flags: dict[str, Any] = _parallelism(logged) | {"enable_hierarchical_cache": True, "hicache_size": size}
     if logged.layout:
         flags["hicache_mem_layout"] = logged.layout
     if logged.storage_backend:
         flags["hicache_storage_backend"] = logged.storage_backend
-    if pool_bytes(pools, "host.draft") is not None or any(pool.is_packed for pool in pools):
+    usual = usual_pools(logged)
+    if "host.draft" in usual or any(pool.is_packed for pool in usual.values()):
         flags["speculative_algorithm"] = "EAGLE"
     for model in MODELS.values():
         if model.attention != "dsa":
@@ -172,26 +166,27 @@ def _recomputed(request: LaunchRequest, profile: str, plan: Plan, arch: str | No
         return None
 
 
-def _fits(plan: Plan, profile: str, pools: Mapping[str, tuple[LoggedPool, ...]], logged: LoggedServer) -> bool:
+def _fits(plan: Plan, profile: str, logged: LoggedServer) -> bool:
+    """Whether most ranks logged what is planned, of every pool."""
+    usual = usual_pools(logged)
     has_draft = plan.launch.speculative in _DRAFT
-    packed = any(pool.is_packed for told in pools.values() for pool in told)
     # Below 0.5.18 the draft is a sidecar, and so it is taken to be until a `packed MTP` line is seen.
-    if has_draft and PROFILES[profile].mtp_packed != packed:
+    if has_draft and PROFILES[profile].mtp_packed != any(pool.is_packed for pool in usual.values()):
         return False
-    planned = {rank.rank: rank.host for rank in plan.ranks}
-    return all(_fits_rank(planned.get(tag, plan.ranks[0].host), told) for tag, told in pools.items())
-
-
-def _fits_rank(host: HostPlan | None, told: tuple[LoggedPool, ...]) -> bool:
-    if host is None:
+    hosts = {rank.rank: rank.host for rank in plan.ranks}
+    first = plan.ranks[0].host
+    votes: dict[str, list[bool]] = {}
+    for tag, pools in logged.pools.items():
+        host = hosts.get(tag, first)
+        planned = dict(checked_pools(host)) if host is not None else {}
+        for pool in pools:
+            if pool.line in usual:
+                size = planned.get(pool.line) or 0
+                votes.setdefault(pool.line, []).append(abs(pool.size_bytes - size) <= HALF_DIGIT_BYTES)
+    if any(2 * sum(told) <= len(told) for told in votes.values()):
         return False
-    for line, planned in checked_pools(host):
-        seen = pool_bytes(told, line)
-        if (seen is None) != (not planned):
-            return False
-        if seen is not None and planned and abs(seen - planned) > HALF_DIGIT_BYTES:
-            return False
-    return True
+    # An excerpt may lack the index lines, but a draft that nobody logged is not there.
+    return first is None or not first.draft_bytes or "host.draft" in usual
 
 
 def checked_pools(host: HostPlan) -> tuple[tuple[str, int | None], ...]:
@@ -212,20 +207,22 @@ def _draft_row(host: HostPlan) -> int | None:
     return next((row for row in _ROWS if host.draft_bytes in (row * host.tokens, row * (host.tokens + page))), None)
 
 
-def _from_sizes(plan: Plan, logged: LoggedServer, pools: tuple[LoggedPool, ...]) -> Calibration:
+def _from_sizes(plan: Plan, logged: LoggedServer) -> Calibration:
     """No plan fits: what tokens and bytes alone say."""
-    primary, indexer = pool_bytes(pools, "host.primary"), pool_bytes(pools, "host.indexer")
-    tokens = next((pool.tokens for pool in pools if pool.line == "host.primary" and pool.tokens), None)
-    row = logged.row_bytes
+    usual = usual_pools(logged)
+    primary, indexer = usual.get("host.primary"), usual.get("host.indexer")
     host = plan.ranks[0].host
-    layers = host.layers if host else plan.model.layers
-    if row is None and primary and tokens:
-        row = _nearest_row(primary / tokens / layers)
-    if tokens is None and primary and row:
-        tokens = primary // (row * layers)
+    if primary is None or host is None:
+        return Calibration(logged.row_bytes)
+    row, tokens = logged.row_bytes, primary.tokens
+    if row is None and tokens:
+        row = _nearest_row(primary.size_bytes / tokens / host.layers)
+    if tokens is None and row:
+        tokens = primary.size_bytes // (row * host.layers)
     index_row = index_row_bytes(plan.model)
-    index_layers = round(indexer / tokens / index_row) if indexer and tokens and index_row else None
-    return Calibration(row, index_layers)
+    if indexer is None or not tokens or not index_row:
+        return Calibration(row)
+    return Calibration(row, round(indexer.size_bytes / tokens / index_row))
 
 
 def _nearest_row(width: float) -> int | None:
