@@ -25,10 +25,12 @@ class Activity(Struct, frozen=True):
     forward_count: float | None = None
     forward_at: float | None = None
     """The first page that showed the present forward count."""
+    pages_batchless: int = 0
+    """Pages since then."""
     gauges_fingerprint: int | None = None
     gauges_at: float | None = None
     pages_still: int = 0
-    """Pages since then that showed the same."""
+    """Pages since then."""
     page_unix_seconds: float | None = None
     log_at: float | None = None
     gpu_at: float | None = None
@@ -66,7 +68,7 @@ def follow(
     """What is known after this sample. `ledgers` and `ranks` are this server's, `log_unix_seconds` its newest event."""
     now = sample.at_monotonic_seconds
     before = known or Activity(now)
-    door = _door(server) if server.id in sample.metrics else None
+    door = _door(server) if _is_page_fresh(sample, server.id) else None
     page = ledgers[-1] if ledgers else Ledger(0.0, now)
     is_new = bool(ledgers) and page.at_unix_seconds != before.page_unix_seconds
     moved = is_new and page.forward_count != before.forward_count
@@ -79,13 +81,21 @@ def follow(
         door_since=(before.door_since if before.door_since is not None else now) if door else None,
         forward_count=page.forward_count if ledgers else before.forward_count,
         forward_at=page.at_monotonic_seconds if moved else before.forward_at,
+        pages_batchless=0 if moved else before.pages_batchless + is_new,
         gauges_fingerprint=page.gauges_fingerprint if ledgers else before.gauges_fingerprint,
         gauges_at=page.at_monotonic_seconds if shifted else before.gauges_at,
-        pages_still=0 if shifted or moved else before.pages_still + is_new,
+        pages_still=0 if shifted else before.pages_still + is_new,
         page_unix_seconds=page.at_unix_seconds if ledgers else before.page_unix_seconds,
         log_at=logged,
         gpu_at=now if use is not None and use >= BUSY_PERCENT else before.gpu_at,
         is_gpu_read=use is not None,
+    )
+
+
+def _is_page_fresh(sample: Sample, server: str) -> bool:
+    """A page stays in the sample while its source fails: then nobody knows what is at the door."""
+    return server in sample.metrics and not any(
+        state.name == "metrics" and state.server == server and state.state != "ok" for state in sample.sources
     )
 
 

@@ -9,6 +9,9 @@ from msgspec import Struct
 
 from ranktop.sample import Event
 
+MAX_LAYERS = 4096
+"""A log that says more is not believed."""
+
 _PART = re.compile(r"r(\d+):\[(\d+),(\d+)\)")
 
 
@@ -28,7 +31,7 @@ def logged_range(event: Event) -> LoggedRange | None:
     """The shard plan of a `layer_plan` event, None when a number is missing from it."""
     fields = event.fields
     numbers = [fields.get(name) for name in ("cp_rank", "start", "end", "layers", "ranks")]
-    if event.rank is None or not all(isinstance(number, int) for number in numbers):
+    if event.rank is None or not all(isinstance(number, int) and 0 <= number <= MAX_LAYERS for number in numbers):
         return None
     parts = {int(part): (int(start), int(end)) for part, start, end in _PART.findall(str(fields.get("partitions", "")))}
     partitions = tuple(parts[part] for part in sorted(parts))

@@ -20,7 +20,8 @@ def layer_range(context: Context) -> Iterator[Finding]:
         if not logged:
             continue
         planned = server.plan.layer_split.ranges if server.plan is not None else ()
-        differing = [one for one in logged if len(planned) == one.group_size and planned[one.cp_rank] != _own(one)]
+        comparable = [one for one in logged if one.cp_rank < len(planned) == one.group_size]
+        differing = [one for one in comparable if planned[one.cp_rank] != _own(one)]
         gaps = uncovered(_each_once(logged), logged[0].layers) if _is_complete(logged) else ()
         for one in differing or (logged[:1] if gaps else ()):
             yield _range_finding(server, one, planned[one.cp_rank] if differing else None, gaps)

@@ -1,11 +1,13 @@
-"""What the metrics page hides or does not give: METRICS-OFF, -AUTH, -REDIRECT, -EMPTY, -TIMEOUT, METRICS-RANK0-ONLY."""
+"""What the metrics page hides or does not give: METRICS-OFF, -AUTH, -REDIRECT, -EMPTY, -TIMEOUT, -RANK0-ONLY, -DEDUP"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from ranktop.finding import Finding
+from ranktop.reconcile.rules.evidence import evidence
 from ranktop.reconcile.rules.rule import Context
+from ranktop.reconcile.series_by_version import is_before
 from ranktop.sample import SourceState
 
 _LOST = "a restart loses what L1 and L2 hold, so not in an incident"
@@ -67,6 +69,41 @@ def rank0_only(context: Context) -> Iterator[Finding]:
                 sources={"visible_ranks": "reported", "ranks": "measured"},
                 advice="--enable-metrics-for-all-schedulers at the next planned restart shows every rank's own gauges",
             )
+
+
+def metrics_dedup(context: Context) -> Iterator[Finding]:
+    """Series that this version merges or repeats over ranks, and how they were read."""
+    for server in context.servers:
+        if server.id not in context.sample.metrics or server.ranks < 2:
+            continue
+        plan = server.plan
+        merged = is_before(server.version, "0.5.21")
+        if merged and plan is not None and plan.launch.hicache:
+            says = f"L2 counters of {server.ranks} ranks are one series: tokens were divided by the ranks of a group"
+        elif (
+            merged is False
+            and plan is not None
+            and plan.launch.dp_size > 1
+            and not _has_dp_attention(context, server.id)
+        ):
+            says = f"L2 and L3 counters of {plan.launch.dp_size} replicas carry the same labels and were read as a sum"
+        else:
+            continue
+        yield Finding(
+            "METRICS-DEDUP",
+            "info",
+            says,
+            scope="server",
+            server=server.id,
+            **evidence("reported", ranks=server.ranks, version=server.version),
+            advice="a dashboard that sums these series over ranks shows a multiple of what moved; per-rank rates need "
+            "SGLang 0.5.21 or later",
+        )
+
+
+def _has_dp_attention(context: Context, server: str) -> bool:
+    info = context.sample.infos.get(server)
+    return bool(info is not None and info.args.get("enable_dp_attention"))
 
 
 def _should_answer(context: Context, state: SourceState) -> bool:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator
 from statistics import quantiles
 
 from ranktop.finding import Finding
+from ranktop.reconcile.history import Track
 from ranktop.reconcile.requests import acceptance, request_of
 from ranktop.reconcile.rules.evidence import evidence
 from ranktop.reconcile.rules.rule import Context
@@ -90,17 +92,19 @@ def _now_and_baseline(context: Context, rank: RankVerdict) -> tuple[float | None
     limits = context.thresholds
     lengths = context.history.track((rank.server, rank.rank, "spec.accept_length"), float("inf"))
     running = context.history.track(("", "", "requests.running"), float("inf"))
-    load_at = dict(zip(running.seconds, running.values, strict=True))
     since = context.sample.at_monotonic_seconds - limits.spec_window_seconds
-    newest = [value for at, value in zip(lengths.seconds, lengths.values, strict=True) if at >= since and value]
-    load = next((value for value in reversed(running.values)), None)
-    if not newest or load is None:
+    pairs = [(at, value) for at, value in zip(lengths.seconds, lengths.values, strict=True) if value]
+    newest = [value for at, value in pairs if at >= since]
+    if not newest or not running.values or min(newest) >= limits.spec_ratio * max(value for _, value in pairs):
         return None, None
-    before = [
-        (at, value)
-        for at, value in zip(lengths.seconds, lengths.values, strict=True)
-        if at < since and value and load / 2 <= load_at.get(at, -1.0) <= 2 * load
-    ]
+    load = running.values[-1]
+    before = [(at, value) for at, value in pairs if at < since and load / 2 <= _value_at(running, at) <= 2 * load]
     if len(before) < 2 or before[-1][0] - before[0][0] < limits.spec_baseline_seconds:
         return None, None
     return sum(newest) / len(newest), quantiles([value for _, value in before], n=4, method="inclusive")[2]
+
+
+def _value_at(track: Track, at: float) -> float:
+    """The newest value not after `at`; -1 before the first."""
+    place = bisect_right(track.seconds, at)
+    return track.values[place - 1] if place else -1.0
