@@ -11,8 +11,13 @@ import msgspec
 from collectors.cgroup_paths import container_id, parse_membership
 from collectors.nvml import NvmlCollector
 from collectors.procfs import read_file
+from ranktop.cli.errors import UsageProblem
+from ranktop.finding import Finding
+from ranktop.plan import LaunchRequest, Plan
+from ranktop.plan.manifest import compare_manifest, manifest_from_yaml, manifest_of
 from ranktop.sample import Gpus, NoData, SourceError
 
+_MAX_MANIFEST_BYTES = 1 << 20
 _MAX_ENTRIES = 20_000
 """Of one folder of packages; a real one has some hundreds."""
 _MAX_FOLDERS = 32
@@ -34,6 +39,34 @@ def runtime_of(pid: int, proc_root: str = "/proc", sys_root: str = "/sys") -> di
         found["network_devices"] = ",".join(devices)
     image = _container(pid, proc_root)
     return found | ({"container_id": image} if image else {})
+
+
+def manifest_drift(
+    path: str,
+    request: LaunchRequest,
+    plan: Plan,
+    *,
+    pid: int | None,
+    server: str | None = None,
+    proc_root: str = "/proc",
+    sys_root: str = "/sys",
+) -> tuple[Finding, ...]:
+    """LAUNCH-DRIFT of a running server against the manifest in `path`.
+
+    `request` and `plan` are the server's own, `pid` its main process. Raises UsageProblem for what is no manifest.
+    """
+    try:
+        with open(path, "rb") as file:
+            text = file.read(_MAX_MANIFEST_BYTES + 1).decode("utf-8", "replace")
+        if len(text) > _MAX_MANIFEST_BYTES:
+            raise ValueError(f"more than {_MAX_MANIFEST_BYTES} bytes")
+        wanted = manifest_from_yaml(text)
+    except OSError as error:
+        raise UsageProblem(f"--manifest {path}: {error.strerror} (write one with ranktop plan --manifest)") from None
+    except ValueError as error:
+        raise UsageProblem(f"--manifest {path}: {error} (write one with ranktop plan --manifest)") from None
+    seen = runtime_of(pid, proc_root, sys_root) if pid is not None else {}
+    return compare_manifest(wanted, manifest_of(request, plan, seen), server)
 
 
 def _prefixes(pid: int, proc_root: str) -> list[str]:

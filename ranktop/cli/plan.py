@@ -16,6 +16,7 @@ from ranktop.plan import (
     ModelFacts,
     Plan,
     compute_plan,
+    guess_model,
     launch_from_fields,
     launch_from_server_info,
     model_from_config,
@@ -133,7 +134,7 @@ def _from_report(text: str, command: str) -> LaunchRequest:
 def model_of(name: str | None, config: str | None) -> ModelFacts | None:
     """The model that was named, or read from a config.json; None leaves it to the launch."""
     if config is None:
-        return model_named(name) if name else None
+        return (guess_model(name) or model_named(name)) if name else None
     try:
         with open(config, "rb") as file:
             data = file.read(MAX_CONFIG_BYTES + 1)
@@ -226,7 +227,7 @@ def _controls(request: LaunchRequest, planned: Plan, compute: Compute, as_json: 
 def _write_manifest(path: str, request: LaunchRequest, planned: Plan, pid: int | None) -> int:
     from ranktop.plan.manifest import manifest_of, manifest_yaml
 
-    seen: dict[str, str] = {}
+    seen: dict[str, str] | None = None
     if pid is not None:
         from ranktop.cli.manifest import runtime_of
 

@@ -245,5 +245,7 @@ def _title(text: str) -> str:
 
 
 def _row(label: str, how: str, size: int | None) -> str:
-    amounts = "" if size is None else f"{size / GB:>{_AMOUNT},.2f}{size / GIB:>{_AMOUNT},.2f}"
+    # A test-sized pool would be all zeros.
+    digits = 2 if size is None or size == 0 or abs(size) >= GB // 10 else 4
+    amounts = "" if size is None else f"{size / GB:>{_AMOUNT},.{digits}f}{size / GIB:>{_AMOUNT},.{digits}f}"
     return f"  {label:<{_LABEL}}{how:<{_HOW}}{amounts}".rstrip()

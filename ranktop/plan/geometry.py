@@ -141,9 +141,13 @@ def sidecar_pool(
     return host_pool(row, draft_layers, index_layers, index_row_bytes(model), page_size, slots)
 
 
-def staging_bytes(layout: str, page_size: int, pages: int | None, row: int, host: HostPlan, index_row: int) -> int:
-    """Device memory that `page_first` copies go through: 64 pages of both pools, from outside the static budget."""
-    if layout != "page_first":
+def staging_bytes(model: ModelFacts, layout: str, page_size: int, host: HostPlan) -> int:
+    """Device memory that `page_first` copies of MLA pools go through: at most 64 pages of each pool.
+
+    It is taken outside the static budget. The primary's staged kernel needs rows of a multiple of 16 bytes.
+    """
+    if layout != "page_first" or model.attention == "gqa":
         return 0
-    staged = STAGING_PAGES if pages is None else min(pages, STAGING_PAGES)
-    return staged * page_size * (row * host.layers + index_row * host.index_layers)
+    tokens = page_size * (STAGING_PAGES if host.pages is None else min(host.pages, STAGING_PAGES))
+    primary = host.bytes_per_token if host.row_bytes % 16 == 0 else 0
+    return tokens * (primary + host.index_bytes_per_token)

@@ -18,13 +18,16 @@ _ROLES = {"unified": "unified", "prefill": "pd-prefill", "decode": "pd-decode"}
 
 
 def manifest_of(request: LaunchRequest, plan: Plan, seen: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """The manifest as sections of values. `seen` fills what only a machine knows (RUNTIME_KEYS)."""
+    """The manifest as sections of values.
+
+    `seen` is what a running server shows (RUNTIME_KEYS, `sglang`, `sglang_commit`); None for a plan on paper.
+    """
     launch, known = plan.launch, dict(seen or {})
     split = plan.layer_split
     return {
         "sglang": {
             "tag": f"v{known.get('sglang', plan.sglang.version).removeprefix('v')}",
-            "commit": known.get("sglang_commit") or _audited_commit(plan, known),
+            "commit": known.get("sglang_commit", TO_FILL) if seen is not None else _audited_commit(plan),
         },
         "model": {
             "id": request.flags.get("model_path", TO_FILL),
@@ -51,12 +54,12 @@ def manifest_of(request: LaunchRequest, plan: Plan, seen: Mapping[str, str] | No
         "feature": {"dsa_cache_layer_split": split.active, "speculative": launch.speculative},
         "expected_ranges": [list(part) for part in split.ranges],
         "runtime": {name: known.get(name, TO_FILL) for name in RUNTIME_KEYS},
+        "record": dict.fromkeys(RECORD_KEYS, TO_FILL),
     }
 
 
-def _audited_commit(plan: Plan, known: Mapping[str, str]) -> str:
-    """The audits' commit for a plan on paper; a running server must show its own."""
-    return TO_FILL if known else AUDITED_COMMITS.get(plan.sglang.version, TO_FILL)
+def _audited_commit(plan: Plan) -> str:
+    return AUDITED_COMMITS.get(plan.sglang.version, TO_FILL)
 
 
 def _transfer(request: LaunchRequest, plan: Plan) -> str:
@@ -68,7 +71,6 @@ def _transfer(request: LaunchRequest, plan: Plan) -> str:
 
 RUNTIME_KEYS = (
     "container_id",
-    "container_digest",
     "gpu_sku",
     "gpu_count",
     "driver",
@@ -76,10 +78,11 @@ RUNTIME_KEYS = (
     "torch",
     "mooncake",
     "network_devices",
-    "router_revision",
-    "request_corpus_sha256",
 )
-"""What the audit adds to the minimum: only the machine or the operator knows it."""
+"""What the audit adds to the minimum and a machine can show."""
+
+RECORD_KEYS = ("container_digest", "router_revision", "request_corpus_sha256")
+"""What only the operator knows: kept for the record, never compared."""
 
 
 def manifest_yaml(manifest: Mapping[str, Any]) -> str:
@@ -108,9 +111,11 @@ def compare_manifest(
     """LAUNCH-DRIFT for every value of the manifest that the server does not report as such.
 
     `reported` has the same sections (`manifest_of` of the server's own launch). Strict: what the server does not
-    report fails, no default is trusted. What is still `to fill` fails too: nobody has said what it must be.
+    report fails, no default is trusted. What is still `to fill` fails too: nobody has said what it must be. The
+    operator's `record` is not compared.
     """
-    wanted, seen = dict(_leaves(manifest)), dict(_leaves(reported))
+    wanted = dict(_leaves({name: section for name, section in manifest.items() if name != "record"}))
+    seen = dict(_leaves(reported))
     findings: list[Finding] = []
     for path, value in wanted.items():
         actual = seen.get(path)

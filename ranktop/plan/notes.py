@@ -15,7 +15,7 @@ def plan_notes(plan: Plan, profile: Profile, args: Arguments) -> tuple[str, ...]
     notes += _layer_split_notes(plan, profile)
     notes += _draft_notes(plan, profile)
     notes += _kernel_notes(plan, profile)
-    notes += _storage_notes(plan, args)
+    notes += _storage_notes(plan, profile, args)
     notes += _uncovered_notes(plan, args)
     return (*notes, *plan.model.notes)
 
@@ -124,7 +124,7 @@ def _draft_notes(plan: Plan, profile: Profile) -> list[str]:
             f"Until 0.5.17 the draft has a host pool of its own on top of the size: {host.draft_bytes / GB:.2f} GB a "
             "rank, without an indexer."
         ]
-    if profile.mtp_packed and host.layers > plan.layer_split.max_owned:
+    if profile.mtp_packed and host.layers > plan.ranks[0].layers.owned:
         return ["The MTP layer is packed into the same pool: the size stays, the tokens become fewer."]
     return []
 
@@ -139,11 +139,12 @@ def _kernel_notes(plan: Plan, profile: Profile) -> list[str]:
     ]
 
 
-def _storage_notes(plan: Plan, args: Arguments) -> list[str]:
+def _storage_notes(plan: Plan, profile: Profile, args: Arguments) -> list[str]:
     if args.hicache_storage_backend is None or plan.l3.cache != "UnifiedRadixCache":
         return []
+    seconds = plan.l3.deadline_seconds["8192"]
     return [
-        "L3 prefetch deadline here is 1.0 s + 0.25 s per 1024 tokens, uncapped (UnifiedRadixCache): "
-        f"{plan.l3.deadline_seconds['8192']:.1f} s for 8192 tokens. The audit's 2 + 0.1, at most 30 s, gives "
+        f"L3 prefetch deadline here is 1.0 s + 0.25 s per 1024 tokens, uncapped (UnifiedRadixCache): {seconds:.1f} s for "
+        f"8192 tokens, from {profile.prefetch_clock}. The audit's 2 + 0.1, at most 30 s, gives "
         f"{HIRADIX.seconds(8192):.1f} s and belongs to HiRadixCache, which serves no DSA model."
     ]

@@ -142,10 +142,6 @@ def _device_plan(setting: Setting, stage: tuple[int, int], identity: RankIdentit
     profile, model, args = setting.profile, setting.model, setting.args
     shape = _shape(setting, stage)
     page_size = args.page_size or 1
-    staging = 0
-    if host is not None:
-        index_row = geometry.index_row_bytes(model)
-        staging = geometry.staging_bytes(args.hicache_mem_layout, page_size, host.pages, setting.row, host, index_row)
     tokens = _device_tokens(setting)
     pool = None
     if tokens is not None:
@@ -155,7 +151,9 @@ def _device_plan(setting: Setting, stage: tuple[int, int], identity: RankIdentit
         bytes_per_token=l1.cell_bytes(profile, model, shape),
         layer_equivalents=layersplit.layer_equivalents(stage[1] - stage[0], setting.split),
         scratch_layers=int(setting.split > 1),
-        staging_bytes=staging,
+        staging_bytes=geometry.staging_bytes(model, args.hicache_mem_layout, page_size, host)
+        if host is not None
+        else 0,
         pool_tokens=tokens,
         pool_bytes=pool.total_bytes if pool else None,
         scratch_bytes=pool.scratch_bytes if pool and setting.split > 1 else None,

@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 import yaml
 
+from ranktop.cli.errors import UsageProblem
 from ranktop.cli.main import run
-from ranktop.cli.manifest import runtime_of
+from ranktop.cli.manifest import manifest_drift, runtime_of
+from ranktop.plan import compute_plan, parse_launch
 from ranktop.plan.manifest import TO_FILL
 
 LINE = "--model-path zai-org/GLM-5.2-FP8 --tp 8 --enable-hierarchical-cache --hicache-size 64"
@@ -74,6 +76,34 @@ def test_written_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     manifest = yaml.safe_load(path.read_text())
     assert manifest["model"] == {"id": "zai-org/GLM-5.2-FP8", "revision": TO_FILL}
     assert manifest["cache"]["hicache_size_gb"] == 64
+
+
+def test_drift_of_a_running_server(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    root, path = tree(tmp_path), tmp_path / "canary.yaml"
+    assert run(["plan", "--manifest", str(path), "--", LINE]) == 0
+    capsys.readouterr()
+    request = parse_launch(LINE)
+    roots = {"proc_root": str(root / "proc"), "sys_root": str(root / "sys")}
+    manifest = yaml.safe_load(path.read_text())
+    manifest["model"]["revision"] = "abc"
+    manifest["runtime"] = {"torch": "2.9.0+cu128", "cuda": "12.8.90", "mooncake": "0.3.5"}
+    path.write_text(yaml.safe_dump(manifest))
+    findings = manifest_drift(str(path), request, compute_plan(request), pid=4200, server="a:1", **roots)
+    assert {finding.evidence["option"] for finding in findings} == {
+        "sglang.commit",
+        "model.revision",
+        "runtime.mooncake",
+    }
+
+
+@pytest.mark.parametrize("text", [None, "- a", "a: [", "x" * (2 << 20)], ids=["absent", "list", "broken", "huge"])
+def test_no_manifest(tmp_path: Path, text: str | None) -> None:
+    path = tmp_path / "canary.yaml"
+    if text is not None:
+        path.write_text(text)
+    request = parse_launch(LINE)
+    with pytest.raises(UsageProblem, match="--manifest"):
+        manifest_drift(str(path), request, compute_plan(request), pid=None)
 
 
 def test_a_place_that_cannot_be_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
