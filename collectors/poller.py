@@ -23,6 +23,7 @@ HANG_SECONDS = 3.0
 """A read under way for longer than this is shown as hanging. Long enough for a scrape of a busy server."""
 
 STALE_PERIODS = 3
+_FIRST_PROCESSES_SECONDS = 0.5
 
 _DICT_PARTS = frozenset({"metrics", "infos", "loads"})
 _log = logging.getLogger(__name__)
@@ -138,6 +139,9 @@ class Poller:
         threading.Thread(target=self._run, args=(group, stop), name=f"ranktop {name}", daemon=True).start()
 
     def _run(self, group: Group, stop: threading.Event) -> None:
+        if all(collector.part != "processes" for collector in group):
+            # Most sources are about processes: asked too early, their first answer would come a period late.
+            self._first_processes.wait(_FIRST_PROCESSES_SECONDS)
         due = dict.fromkeys(range(len(group)), self._monotonic())
         while not stop.is_set():
             for index, collector in enumerate(group):
@@ -204,8 +208,9 @@ class Poller:
                 self._slots[key] = _Slot(after, before.value, before.has_value)
             if state == "ok" and collector.part == "events":
                 self._events.extend(value)
-        if collector.part == "processes" and state == "ok":
-            self._follow_servers(value)
+        if collector.part == "processes":
+            if state == "ok":
+                self._follow_servers(value)
             self._first_processes.set()
 
     def _follow_servers(self, processes: Processes) -> None:

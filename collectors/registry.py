@@ -6,14 +6,23 @@ A new collector is one file and one line here.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
+from collectors.cgroup import CgroupCollector
 from collectors.hostmem import HostMemCollector
+from collectors.kernellog import KernelLogCollector
 from collectors.loads import LoadsCollector
 from collectors.metrics import MetricsCollector
+from collectors.numa import NumaNodesCollector
 from collectors.nvml import NvmlCollector
+from collectors.nvml_session import NvmlSession
+from collectors.placement import PlacementCollector
 from collectors.pools import PoolsCollector
 from collectors.processes import ProcessesCollector
 from collectors.server_info import ServerInfoCollector
+from collectors.serverlog import ServerLogCollector
+from collectors.simulated import DemoStates, OrSimulated
+from collectors.xid import XidCollector
 from ranktop.sample import Collector, ServerProcess
 
 
@@ -23,22 +32,48 @@ def local_groups(
     sys_root: str,
     only_pids: Sequence[int] = (),
     only_urls: Sequence[str] = (),
-) -> list[list[Collector]]:
-    """The host's own sources. Reading a command line or maps can wait for a rank's mmap lock: a thread each."""
+    hold_nvml: bool = True,
+) -> Sequence[Sequence[Collector]]:
+    """The host's own sources. Reading a command line or maps can wait for a rank's mmap lock: a thread each.
+
+    What a stand-in node simulates takes the place of this machine's own hardware while only stand-ins are watched.
+    """
+    states = DemoStates(proc_root)
+    pools = PoolsCollector(proc_root)
+    placement = PlacementCollector(lambda: pools.latest)
+    session = NvmlSession(hold=hold_nvml, proc_root=proc_root)
     return [
         [ProcessesCollector(proc_root, only_pids=only_pids, only_urls=only_urls)],
-        [HostMemCollector(proc_root)],
-        [PoolsCollector(proc_root)],
-        [NvmlCollector()],
+        [
+            OrSimulated(HostMemCollector(proc_root), lambda state: state.host, states),
+            OrSimulated(NumaNodesCollector(sys_root, proc_root), lambda state: state.numa, states),
+            CgroupCollector(proc_root, sys_root),
+        ],
+        [pools],
+        [OrSimulated(placement, lambda state: state.placements, states)],
+        [OrSimulated(NvmlCollector(session, sys_root=sys_root), lambda state: state.gpus, states)],
+        [XidCollector(session)],
+        [KernelLogCollector()],
     ]
 
 
-def server_groups(server: ServerProcess, *, scrape_seconds: float) -> list[list[Collector]]:
+def server_groups(
+    server: ServerProcess,
+    *,
+    scrape_seconds: float,
+    proc_root: str = "/proc",
+    log_path: str | None = None,
+    log_command: str | None = None,
+) -> Sequence[Sequence[Collector]]:
     """The sources of one server: each can hang on its own."""
-    if server.url is None:
-        return []
-    return [
-        [ServerInfoCollector(server.id, server.url)],
-        [MetricsCollector(server.id, server.url, scrape_seconds)],
-        [LoadsCollector(server.id, server.url)],
-    ]
+    groups: list[Sequence[Collector]] = []
+    if server.pid is not None or log_path or log_command:
+        path = Path(log_path) if log_path else None
+        groups.append([ServerLogCollector(server.id, path, log_command, Path(proc_root))])
+    if server.url is not None:
+        groups += [
+            [ServerInfoCollector(server.id, server.url)],
+            [MetricsCollector(server.id, server.url, scrape_seconds)],
+            [LoadsCollector(server.id, server.url)],
+        ]
+    return groups

@@ -11,12 +11,21 @@ from textual.screen import Screen
 
 from ranktop.reconcile.verdict import Verdict
 from ranktop.sample import Sample, SampleFeed
-from tui.actions import ACTIONS, footer_keys, help_keys
+from tui.actions import ACTIONS, VIEWS, help_keys, short_keys, view_keys
 from tui.draw.glyphs import Glyphs
+from tui.eventlog import EventLog
+from tui.moment import clamp, mode_word, parse_time
 from tui.palette import Palette, textual_theme
 from tui.screens.help import HelpScreen
-from tui.screens.ranks import RanksScreen
+from tui.screens.main import MainScreen, Moment
 from tui.themes import ThemeColors
+from tui.timeline import LiveTimeline, Timeline, next_breach, previous_breach
+from tui.trails import Trails
+from tui.views.finding_detail import FindingDetail, as_markdown
+from tui.views.rank_detail import RankDetail
+from tui.views.sorting import next_sort
+from tui.views.view import UNSORTED, FindingTarget, Frame, RankTarget, Sort, View
+from tui.widgets.ask import Ask
 
 TICK_SECONDS = 1.0
 
@@ -32,8 +41,8 @@ class RanktopApp(App[None]):
     CSS_PATH = "ranktop.tcss"
     TITLE = "ranktop"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding(action.key, action.name, action.title, show=False, priority=action.key == "ctrl+p")
-        for action in ACTIONS
+        *(Binding(view.key, f"show_view('{view.name}')", view.name, show=False) for view in VIEWS),
+        *(Binding(action.keys, action.call, action.help, show=False) for action in ACTIONS),
     ]
 
     def __init__(self, feed: SampleFeed, judge: Judge, themes: list[ThemeColors], glyphs: Glyphs) -> None:
@@ -44,40 +53,156 @@ class RanktopApp(App[None]):
         self._themes = themes
         self._glyphs = glyphs
         self._palettes = {theme.name: Palette(theme) for theme in themes}
-        self._latest: Verdict | None = None
-        self._shown: Verdict | None = None
-        self._paused = False
+        self._newest: Verdict | None = None
+        self._timeline: Timeline = LiveTimeline()
+        self._trails = Trails()
+        self._events = EventLog()
+        self._when: float | None = None
+        self._stack: list[View] = [VIEWS[0]]
+        self._sort = UNSORTED
+        self._filter = ""
+        self._rank: RankTarget | None = None
         for theme in themes:
             self.register_theme(textual_theme(theme))
         self.theme = themes[0].name
 
     def get_default_screen(self) -> Screen[None]:
-        return RanksScreen(self._palettes[self.theme], self._glyphs)
+        return MainScreen(self._palettes[self.theme], self._glyphs)
 
     def on_mount(self) -> None:
         self.call_after_refresh(self._tick)
         self.set_interval(TICK_SECONDS, self._tick)
 
+    def on_resize(self) -> None:
+        # The screen learns of its new size after the app does.
+        self.call_after_refresh(self._draw)
+
     def _tick(self) -> None:
-        """Sampling and judging go on while the picture is paused or a modal is open."""
-        self._latest = self._judge(self._feed.sample())
-        if not self._paused:
-            self._shown = self._latest
+        """Sampling and judging go on while the picture stands still or a modal is open."""
+        verdict = self._newest = self._judge(self._feed.sample())
+        if isinstance(self._timeline, LiveTimeline):
+            self._timeline.push(verdict)
+        self._trails.push(verdict)
+        self._events.push(verdict)
         self._draw()
 
     def _draw(self) -> None:
-        shown, latest = self._shown, self._latest
-        screen = next((screen for screen in self.screen_stack if isinstance(screen, RanksScreen)), None)
-        if shown is None or latest is None or screen is None:
+        newest = self._newest
+        if newest is None:
             return
-        mode = "paused" if self._paused else "live"
-        screen.show(shown, mode=mode, now=shown.sample.at_unix_seconds, keys=footer_keys())
+        main = self._main
+        shown = newest if self._when is None else self._timeline.at(self._when) or newest
+        now = shown.sample.at_unix_seconds
+        frame = Frame(
+            shown,
+            main.size.width,
+            self._glyphs,
+            self._trails,
+            self._sort,
+            self._filter,
+            self._rank,
+            self._events.rows(),
+        )
+        moment = Moment(mode_word(self._when, newest.sample.at_unix_seconds), now)
+        if self._when is not None:
+            moment = moment._replace(span=self._timeline.span(), marks=self._timeline.marks())
+        main.show(frame, self._stack[-1], moment)
+        others = [("esc", f"filter {self._filter!r} off")] if self._filter else []
+        main.show_keys(view_keys(), [*others, *short_keys()], self._stack[0].name)
+
+    @property
+    def _main(self) -> MainScreen:
+        screen = self.screen_stack[0]
+        assert isinstance(screen, MainScreen)
+        return screen
+
+    def action_show_view(self, name: str) -> None:
+        self._stack = [next(view for view in VIEWS if view.name == name)]
+        self._main.forget_cursor()
+        self._draw()
+
+    def action_open(self) -> None:
+        target = self._main.chosen()
+        if target is None:
+            return
+        if isinstance(target, FindingTarget):
+            self._stack.append(FindingDetail(target.finding))
+        else:
+            self._rank = target
+            self._stack.append(RankDetail(target))
+        self._main.forget_cursor()
+        self._draw()
+
+    def action_leave(self) -> None:
+        if len(self._stack) > 1:
+            self._stack.pop()
+            self._main.forget_cursor()
+        else:
+            self._filter = ""
+        self._draw()
+
+    def action_move(self, rows: int) -> None:
+        self._main.move_cursor(rows)
+
+    def action_choose_rank(self, by: int) -> None:
+        ranks = [RankTarget(rank.server, rank.rank) for rank in self._newest.ranks] if self._newest else []
+        if ranks:
+            place = next((index for index, rank in enumerate(ranks) if rank == self._rank), 0)
+            self._rank = ranks[(place + by) % len(ranks)]
+            self._draw()
+
+    def action_next_sort(self) -> None:
+        self._sort = next_sort(self._sort)
+        self._draw()
+
+    def action_turn_sort(self) -> None:
+        self._sort = Sort(self._sort.keys, not self._sort.descending)
+        self._draw()
+
+    def action_ask_filter(self) -> None:
+        self._ask("filter: part of a rank, a server, a finding or an event", self._use_filter, self._filter)
+
+    def _use_filter(self, text: str) -> None:
+        self._filter = text.strip()
+        self._draw()
 
     def action_toggle_pause(self) -> None:
-        """The picture stands still; its time shows how old it is."""
-        self._paused = not self._paused
-        self._shown = self._latest
+        """Stop at what is shown now; or back to live."""
+        self._when = None if self._when is not None or self._newest is None else self._newest.sample.at_unix_seconds
         self._draw()
+
+    def action_step(self, seconds: int) -> None:
+        self._go_to(self._now() + seconds)
+
+    def action_next_breach(self) -> None:
+        self._go_to(next_breach(self._timeline.marks(), self._now()))
+
+    def action_previous_breach(self) -> None:
+        self._go_to(previous_breach(self._timeline.marks(), self._now()))
+
+    def action_ask_time(self) -> None:
+        self._ask("time: 14:03, 14:03:27 or -10m", self._use_time)
+
+    def _use_time(self, text: str) -> None:
+        when = parse_time(text, self._now())
+        if when is None:
+            self.notify(f"{text!r} is no time (like 14:03, 14:03:27 or -10m)", severity="warning", markup=False)
+        self._go_to(when)
+
+    def _now(self) -> float:
+        newest = self._newest.sample.at_unix_seconds if self._newest else 0.0
+        return self._when if self._when is not None else newest
+
+    def _go_to(self, when: float | None) -> None:
+        if when is not None:
+            self._when = clamp(self._timeline, when)
+            self._draw()
+
+    def action_copy_finding(self) -> None:
+        target = self._main.chosen()
+        if isinstance(target, FindingTarget):
+            self.copy_to_clipboard(as_markdown(target.finding))
+            self.notify(f"{target.finding.code} copied", markup=False)
 
     def action_show_help(self) -> None:
         if not isinstance(self.screen, HelpScreen):
@@ -86,13 +211,21 @@ class RanktopApp(App[None]):
     def action_next_theme(self) -> None:
         names = [theme.name for theme in self._themes]
         self.theme = names[(names.index(self.theme) + 1) % len(names)]
-        for screen in self.screen_stack:
-            if isinstance(screen, RanksScreen):
-                screen.use_palette(self._palettes[self.theme])
+        self._main.use_palette(self._palettes[self.theme])
+
+    def _ask(self, what: str, done: Callable[[str], None], value: str = "") -> None:
+        if not self._main.query(Ask):
+            self._main.mount(Ask(what, done, value))
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
+        for view in VIEWS:
+            yield SystemCommand(view.name.capitalize(), f"key {view.key}", self._calling(f"show_view('{view.name}')"))
         for action in ACTIONS:
-            if action.name != "command_palette":
-                yield SystemCommand(
-                    action.title.capitalize(), f"key {action.shown_key}", getattr(self, f"action_{action.name}")
-                )
+            if action.call not in ("command_palette", "open"):
+                yield SystemCommand(action.help.capitalize(), f"key {action.shown_key}", self._calling(action.call))
+
+    def _calling(self, call: str) -> Callable[[], None]:
+        def run() -> None:
+            self.call_later(self.run_action, call)
+
+        return run

@@ -31,6 +31,9 @@ class NodeOptions(Struct, frozen=True):
     sys_root: str = "/sys"
     interval_seconds: float = 1.0
     scrape_seconds: float = 5.0
+    log: str | None = None
+    log_command: str | None = None
+    release_nvml: bool = False
 
 
 def node_options(command: _Command) -> _Command:
@@ -45,10 +48,16 @@ def node_options(command: _Command) -> _Command:
         sys_root: str,
         interval: float,
         scrape_interval: float,
+        log: str | None,
+        log_command: str | None,
+        release_nvml: bool,
         **rest: Any,
     ) -> Any:
         urls = tuple(_checked_url(text) for text in url)
-        return command(node=NodeOptions(urls, pid, launch, proc_root, sys_root, interval, scrape_interval), **rest)
+        node = NodeOptions(
+            urls, pid, launch, proc_root, sys_root, interval, scrape_interval, log, log_command, release_nvml
+        )
+        return command(node=node, **rest)
 
     wrapped: Any = gather
     for option in reversed(_OPTIONS):
@@ -66,6 +75,14 @@ _OPTIONS = (
         metavar="FILE",
         help="Launch line to plan from, for a server that does not tell its own.",
     ),
+    click.option(
+        "--log",
+        type=click.Path(exists=True, dir_okay=False),
+        metavar="FILE",
+        help="The server's log, where it is not found by itself.",
+    ),
+    click.option("--log-command", metavar="CMD", help="A command that prints the log, like 'kubectl logs -f POD'."),
+    click.option("--release-nvml", is_flag=True, help="Open NVML for each reading only, so that a GPU can be reset."),
     click.option("--proc-root", default="/proc", type=_FOLDER, show_default=True, help="Where /proc is mounted."),
     click.option("--sys-root", default="/sys", type=_FOLDER, show_default=True, help="Where /sys is mounted."),
     click.option("--interval", default=1.0, type=click.FloatRange(0.2, 60), show_default=True, metavar="SECONDS"),
@@ -91,8 +108,15 @@ def make_feed(node: NodeOptions) -> Poller:
             sys_root=node.sys_root,
             only_pids=node.pids,
             only_urls=node.urls,
+            hold_nvml=not node.release_nvml,
         ),
-        lambda server: server_groups(server, scrape_seconds=node.scrape_seconds),
+        lambda server: server_groups(
+            server,
+            scrape_seconds=node.scrape_seconds,
+            proc_root=node.proc_root,
+            log_path=node.log,
+            log_command=node.log_command,
+        ),
         given=[_server_of(url) for url in node.urls],
         least_period_seconds=node.interval_seconds,
     )

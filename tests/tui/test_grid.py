@@ -7,10 +7,12 @@ from msgspec.structs import replace
 
 from ranktop.reconcile import Reconciler, Verdict
 from support import samples
-from tui.draw.columns import fitting, rank_columns
 from tui.draw.glyphs import ASCII, UNICODE
-from tui.draw.grid import draw_grid
 from tui.draw.spans import TextLine, width
+from tui.views.columns import fitting, rank_columns
+from tui.views.rank_rows import Grid, draw_grid
+from tui.views.sorting import next_sort
+from tui.views.view import UNSORTED, Sort
 
 
 def text(text_line: TextLine) -> str:
@@ -29,7 +31,7 @@ def verdict(sample: object = None) -> Verdict:
 def test_every_row_has_the_width_of_the_screen_or_less_and_all_alike(cells: int) -> None:
     grid = draw_grid(verdict(), cells, UNICODE)
     assert len(grid.rows) == 8
-    assert {width(row) for row in grid.rows} == {cells}
+    assert {width(row.line) for row in grid.rows} == {cells}
     assert width(grid.header) <= cells
 
 
@@ -42,7 +44,7 @@ def test_heavy_columns_stay_when_it_gets_narrow() -> None:
 
 
 def test_a_row_shows_the_demo_of_the_audit() -> None:
-    row = text(draw_grid(verdict(), 200, UNICODE).rows[0])
+    row = text(draw_grid(verdict(), 200, UNICODE).rows[0].line)
     assert "TP0" in row
     assert "120.00/120.00" in row
     assert "24.15/24.15" in row
@@ -53,30 +55,30 @@ def test_a_row_shows_the_demo_of_the_audit() -> None:
 def test_a_breach_is_coloured_and_named() -> None:
     sample = samples.with_pool(samples.healthy(), 3, 132_000_000_000, 24_147_002_880)
     grid = draw_grid(verdict(sample), 160, UNICODE)
-    assert roles(grid.rows[3], "132.00/120.00") == {"breach"}
-    assert roles(grid.rows[3], "■ HOST-POOL-OVER") == {"breach"}
-    assert roles(grid.rows[2], "120.00/120.00") == {"text"}
+    assert roles(grid.rows[3].line, "132.00/120.00") == {"breach"}
+    assert roles(grid.rows[3].line, "■ HOST-POOL-OVER") == {"breach"}
+    assert roles(grid.rows[2].line, "120.00/120.00") == {"text"}
 
 
 def test_values_of_the_group_and_missing_values_are_marked() -> None:
     at = samples.START
     sample = replace(samples.healthy(), metrics={samples.SERVER: samples.page(at, stats_ranks=1)}, placements={})
     rows = draw_grid(verdict(sample), 160, UNICODE).rows
-    assert "69  " in text(rows[0])
-    assert "69'" in text(rows[1])
-    assert " –  " in text(rows[1]), "no placement was sampled"
+    assert "69  " in text(rows[0].line)
+    assert "69'" in text(rows[1].line)
+    assert " –  " in text(rows[1].line), "no placement was sampled"
 
 
 def test_aged_values_are_marked() -> None:
     sample = samples.with_source(samples.healthy(), "metrics", "stale", "stale")
     row = draw_grid(verdict(sample), 160, UNICODE).rows[0]
-    assert roles(row, "~69") == {"muted"}
+    assert roles(row.line, "~69") == {"muted"}
 
 
 def test_ascii_rows_are_ascii() -> None:
     sample = samples.with_pool(samples.healthy(), 3, 132_000_000_000)
     grid = draw_grid(verdict(sample), 200, ASCII)
-    assert all(text(row).isascii() for row in (grid.header, *grid.rows))
+    assert all(text(row).isascii() for row in (grid.header, *(row.line for row in grid.rows)))
 
 
 def test_long_tags_are_whole() -> None:
@@ -85,10 +87,46 @@ def test_long_tags_are_whole() -> None:
     first, *others = sample.processes.ranks
     tag = replace(first.tag, dp=1, pp=0, cp=3, ep=15)
     long = replace(sample, processes=replace(sample.processes, ranks=(replace(first, tag=tag), *others)))
-    rows = [text(row) for row in draw_grid(verdict(long), 120, UNICODE).rows]
+    rows = [text(row.line) for row in draw_grid(verdict(long), 120, UNICODE).rows]
     assert any(row.startswith("DP1 PP0 ATTN_CP3 TP0 EP15 ") for row in rows)
 
 
 def test_an_empty_node_has_no_rows() -> None:
     nothing = replace(samples.healthy(ranks=0), processes=None, metrics={}, infos={})
     assert draw_grid(verdict(nothing), 100, UNICODE).rows == ()
+
+
+def tags(grid: Grid) -> list[str]:
+    return [text(row.line).split()[0] for row in grid.rows]
+
+
+def test_sorting_leads_with_the_column_and_breaks_ties_by_the_one_before() -> None:
+    sample = samples.with_pool(samples.healthy(), 6, 132_000_000_000, 24_147_002_880)
+    grid = draw_grid(verdict(sample), 160, UNICODE, Sort(("primary", "hbm")))
+    assert tags(grid)[:3] == ["TP6", "TP0", "TP1"]
+    assert "primary GBv" in text(grid.header)
+    turned = draw_grid(verdict(sample), 160, UNICODE, Sort(("primary", "hbm"), descending=False))
+    assert tags(turned)[-1] == "TP6"
+
+
+def test_missing_values_sort_last_both_ways() -> None:
+    sample = samples.without_rank(samples.healthy(), 2)
+    for descending in (True, False):
+        grid = draw_grid(verdict(sample), 160, UNICODE, Sort(("anon",), descending))
+        assert tags(grid)[-1] == "TP2"
+
+
+def test_sorting_goes_through_the_columns_and_back_to_rank_order() -> None:
+    sort, seen = next_sort(UNSORTED), []
+    while sort.keys:
+        seen.append(sort.keys[0])
+        sort = next_sort(sort)
+    assert seen[0] == "hbm"
+    assert len(seen) == len(set(seen)) > 5
+
+
+@pytest.mark.parametrize(("keep", "left"), [("tp3", ["TP3"]), ("pool-over", ["TP3"]), ("30000", 8), ("nothing", 0)])
+def test_a_filter_looks_at_tag_server_and_state(keep: str, left: list[str] | int) -> None:
+    sample = samples.with_pool(samples.healthy(), 3, 132_000_000_000, 24_147_002_880)
+    shown = tags(draw_grid(verdict(sample), 160, UNICODE, keep=keep))
+    assert shown == left if isinstance(left, list) else len(shown) == left

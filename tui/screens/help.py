@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -43,7 +44,7 @@ def _row(word: str, what: str) -> TextLine:
 class HelpScreen(ModalScreen[None]):
     """Closes on any of the usual keys. Sampling goes on behind it."""
 
-    BINDINGS: list[BindingType] = [  # noqa: RUF012 - Textual's own form
+    BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,question_mark,enter", "dismiss", "close"),
     ]
 

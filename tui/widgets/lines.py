@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from rich.segment import Segment
 from textual.geometry import Region, Size
+from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
@@ -14,7 +15,7 @@ from tui.palette import Palette
 
 
 class Lines(ScrollView, can_focus=False):
-    """Text lines of the widget's width, scrolled when there are more than fit.
+    """Text lines of the widget's width, scrolled when there are more than fit. One of them can be the cursor.
 
     Textual sends every dirty region whole and does not compare it with the frame before (facts: python-stack 1a), so
     the comparison is made here: one region a row, from the first to the last cell that differs.
@@ -24,34 +25,52 @@ class Lines(ScrollView, can_focus=False):
     Lines { height: auto; scrollbar-size-vertical: 1; scrollbar-size-horizontal: 0; overflow-x: hidden; }
     """
 
+    class Clicked(Message):
+        """A row was clicked."""
+
+        def __init__(self, lines: Lines, row: int) -> None:
+            super().__init__()
+            self.lines = lines
+            self.row = row
+
     def __init__(self, palette: Palette, *, id: str | None = None) -> None:
         super().__init__(id=id)
-        self._palette = palette
+        self._use(palette)
         self._lines: tuple[TextLine, ...] = ()
+        self._cursor: int | None = None
         self._strips: list[Strip] = []
 
     def repaint_with(self, palette: Palette) -> None:
         """Another theme: every strip anew."""
-        self._palette = palette
-        self._strips = [palette.strip(text_line) for text_line in self._lines]
+        self._use(palette)
+        self._strips = [self._strip(row) for row in range(len(self._lines))]
         self.refresh()
 
-    def show(self, lines: Sequence[TextLine]) -> None:
-        """Draw these lines, touching only rows whose text or roles differ from what stands there."""
-        after = tuple(lines)
-        before, self._lines = self._lines, after
-        if len(after) != len(before):
-            self._strips = [self._palette.strip(text_line) for text_line in after]
-            self.virtual_size = Size(self.size.width, len(after))
+    def show(self, lines: Sequence[TextLine], cursor: int | None = None) -> None:
+        """Draw these lines, touching only rows whose text, roles or cursor differ from what stands there."""
+        before, cursor_before = self._lines, self._cursor
+        self._lines, self._cursor = tuple(lines), cursor
+        if len(self._lines) != len(before):
+            self._strips = [self._strip(row) for row in range(len(self._lines))]
+            self.virtual_size = Size(self.size.width, len(self._lines))
             self.refresh(layout=self.styles.is_auto_height)
             return
+        moved = {cursor_before, cursor} if cursor != cursor_before else frozenset[int | None]()
         top = self.scroll_offset.y
-        for y, (old, new) in enumerate(zip(before, after, strict=True)):
-            if old != new:
-                strip = self._palette.strip(new)
-                first, last = changed_cells(self._strips[y], strip)
-                self._strips[y] = strip
-                self.refresh(Region(first, y - top, last - first, 1))
+        for row, (old, new) in enumerate(zip(before, self._lines, strict=True)):
+            if old != new or row in moved:
+                strip = self._strip(row)
+                first, last = changed_cells(self._strips[row], strip)
+                self._strips[row] = strip
+                self.refresh(Region(first, row - top, last - first, 1))
+
+    def show_row(self, row: int) -> None:
+        """Scroll so far that the row is on the screen."""
+        top, height = self.scroll_offset.y, self.size.height
+        if row < top:
+            self.scroll_to(y=row, animate=False)
+        elif row >= top + height > 0:
+            self.scroll_to(y=row - height + 1, animate=False)
 
     def render_line(self, y: int) -> Strip:
         row = y + self.scroll_offset.y
@@ -62,6 +81,19 @@ class Lines(ScrollView, can_focus=False):
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         return len(self._lines)
+
+    def on_click(self, event: object) -> None:
+        row = getattr(event, "y", 0) + self.scroll_offset.y
+        if row < len(self._lines):
+            self.post_message(self.Clicked(self, row))
+
+    def _use(self, palette: Palette) -> None:
+        self._palette = palette
+        self._cursor_palette = palette.on("panel")
+
+    def _strip(self, row: int) -> Strip:
+        palette = self._cursor_palette if row == self._cursor else self._palette
+        return palette.strip(self._lines[row])
 
 
 def changed_cells(before: Strip, after: Strip) -> tuple[int, int]:
@@ -82,12 +114,8 @@ def _common(old: list[Segment], new: list[Segment], *, from_end: bool = False) -
             cells += one.cell_length
             continue
         if one.style == other.style and one.text.isascii() and other.text.isascii():
-            pairs = (
-                zip(reversed(one.text), reversed(other.text), strict=False)
-                if from_end
-                else zip(one.text, other.text, strict=False)
-            )
-            for a, b in pairs:
+            texts = (one.text[::-1], other.text[::-1]) if from_end else (one.text, other.text)
+            for a, b in zip(*texts, strict=False):
                 if a != b:
                     break
                 cells += 1

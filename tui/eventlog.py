@@ -1,0 +1,62 @@
+"""What happened, newest last: log events, findings that open and close, sources that change state."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import NamedTuple
+
+from ranktop.finding import Finding
+from ranktop.reconcile.grouping import rank_span
+from ranktop.reconcile.verdict import Verdict
+
+KEEP = 1000
+
+
+class Happening(NamedTuple):
+    """One row of the Events view. `role` colours it."""
+
+    at: float
+    kind: str
+    where: str
+    text: str
+    role: str
+
+
+class EventLog:
+    """The last `KEEP` happenings, from successive verdicts."""
+
+    def __init__(self) -> None:
+        self._rows: deque[Happening] = deque(maxlen=KEEP)
+        self._open: dict[tuple[str, str | None, str], Finding] = {}
+        self._states: dict[tuple[str, str | None], str] = {}
+
+    def push(self, verdict: Verdict) -> None:
+        """Compare with the verdict before."""
+        at = verdict.sample.at_unix_seconds
+        for event in verdict.sample.events:
+            where = event.rank or event.server or ""
+            self._rows.append(Happening(event.at_unix_seconds, event.kind, where, event.text, "text"))
+        now_open = {(finding.code, finding.server, finding.severity): finding for finding in verdict.findings}
+        for key, finding in now_open.items():
+            if key not in self._open:
+                text = f"{finding.code} {finding.message}"
+                self._rows.append(Happening(at, "opened", _where(finding), text, finding.severity))
+        for key, finding in self._open.items():
+            if key not in now_open:
+                self._rows.append(Happening(at, "closed", _where(finding), finding.code, "ok"))
+        self._open = now_open
+        for state in verdict.sample.sources:
+            key = (state.name, state.server)
+            if self._states.get(key, state.state) != state.state:
+                role = "warn" if state.state in ("error", "stale") else "muted"
+                text = f"{state.name} is {state.state} {state.detail}"
+                self._rows.append(Happening(at, "source", state.server or "", text, role))
+            self._states[key] = state.state
+
+    def rows(self) -> tuple[Happening, ...]:
+        """Oldest first."""
+        return tuple(self._rows)
+
+
+def _where(finding: Finding) -> str:
+    return rank_span(finding.ranks) or finding.server or "node"

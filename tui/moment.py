@@ -1,0 +1,45 @@
+"""Where in time the picture stands: live, or a moment that the user went to."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timedelta
+
+from ranktop.clock import duration
+from tui.timeline import Timeline
+
+_RELATIVE = re.compile(r"-\s*(\d+)\s*([smh]?)")
+_CLOCK = re.compile(r"(\d{1,2}):(\d{2})(?::(\d{2}))?")
+_UNIT_SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600}
+
+
+def clamp(timeline: Timeline, when: float) -> float | None:
+    """The moment itself, or the nearest end of what can be shown."""
+    span = timeline.span()
+    return None if span is None else max(span[0], min(span[1], when))
+
+
+def mode_word(when: float | None, newest: float) -> str:
+    """`live`, `paused`, or how far back the picture is."""
+    if when is None:
+        return "live"
+    behind = newest - when
+    return "paused" if behind < 1.5 else f"paused -{duration(behind)}"
+
+
+def parse_time(text: str, now: float) -> float | None:
+    """`-10m` before now, or a time of day: the last such moment before now. None when it is neither."""
+    relative = _RELATIVE.fullmatch(text.strip())
+    if relative:
+        return now - int(relative[1]) * _UNIT_SECONDS[relative[2]]
+    clock = _CLOCK.fullmatch(text.strip())
+    if clock is None:
+        return None
+    hour, minute, second = int(clock[1]), int(clock[2]), int(clock[3] or 0)
+    if hour > 23 or minute > 59 or second > 59:
+        return None
+    today = datetime.fromtimestamp(now).astimezone()
+    wanted = today.replace(hour=hour, minute=minute, second=second, microsecond=999_000)
+    if wanted.timestamp() - 1 > now:
+        wanted -= timedelta(days=1)
+    return wanted.timestamp()

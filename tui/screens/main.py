@@ -1,0 +1,145 @@
+"""The one screen of the app: title and sentence on top, a view below, keys at the bottom.
+
+Views are pages of lines, not screens of widgets: switching costs a repaint, and everything stays in its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from textual.app import ComposeResult
+from textual.screen import Screen
+
+from tui.draw.glyphs import Glyphs
+from tui.draw.spans import Span, TextLine, fit, line
+from tui.draw.strip import draw_strip
+from tui.draw.title import draw_headline, draw_title
+from tui.palette import Palette
+from tui.timeline import Mark
+from tui.views.view import Frame, Page, Row, Target, View
+from tui.widgets.lines import Lines
+
+
+class Moment(NamedTuple):
+    """Where in time the picture stands. `span` and `marks` draw the strip, which only shows away from live."""
+
+    mode: str
+    when: float
+    span: tuple[float, float] | None = None
+    marks: Sequence[Mark] = ()
+
+
+class MainScreen(Screen[None]):
+    """Draws frames; keeps the newest page only to move its cursor and to draw it again when the size changes."""
+
+    def __init__(self, palette: Palette, glyphs: Glyphs) -> None:
+        super().__init__()
+        self._palette = palette
+        self._glyphs = glyphs
+        self._page = Page((), ())
+        self._cursor: int | None = None
+
+    def compose(self) -> ComposeResult:
+        for part in ("top", "head", "body", "tail-head", "tail", "keys"):
+            yield Lines(self._palette, id=part)
+
+    def show(self, frame: Frame, view: View, moment: Moment) -> None:
+        """Draw a frame through a view."""
+        width, glyphs = self.size.width, self._glyphs
+        if width <= 0:
+            return
+        top = [
+            draw_title(frame.verdict, width, glyphs, mode=moment.mode, shown_at=moment.when),
+            draw_headline(frame.verdict, width, glyphs),
+        ]
+        if moment.span is not None:
+            top.append(draw_strip(moment.span, moment.marks, moment.when, width, glyphs))
+        self._page = view.draw(frame._replace(width=width))
+        if self._cursor is not None and self._cursor >= len(self._targets()):
+            self._cursor = None
+        page = self._page
+        self._lines("top").show(top)
+        self._lines("head").show(page.head)
+        self.set_class(page.tail is None, "-whole")
+        self._lines("tail-head").show(page.tail_head)
+        self._draw_rows()
+
+    def show_keys(self, views: Sequence[tuple[str, str]], others: Sequence[tuple[str, str]], now: str) -> None:
+        """The bottom line: views by number, the present one marked; then as many other keys as fit."""
+        self._lines("keys").show([_keys(views, others, now, self.size.width, self._glyphs)])
+
+    def use_palette(self, palette: Palette) -> None:
+        """Another theme."""
+        self._palette = palette
+        for part in self.query(Lines):
+            part.repaint_with(palette)
+
+    def move_cursor(self, rows: int) -> None:
+        """Up or down over what can be opened; a page without such rows scrolls instead."""
+        targets = self._targets()
+        if not targets:
+            body = self._lines("body")
+            body.scroll_to(y=body.scroll_offset.y + rows, animate=False)
+            return
+        if self._cursor is None:
+            self._cursor = min(rows - 1, len(targets) - 1) if rows > 0 else len(targets) - 1
+        else:
+            self._cursor = max(0, min(len(targets) - 1, self._cursor + rows))
+        self._draw_rows()
+        part, row, _ = targets[self._cursor]
+        self._lines(part).show_row(row)
+
+    def forget_cursor(self) -> None:
+        """Another view starts at its top."""
+        self._cursor = None
+        for part in ("body", "tail"):
+            self._lines(part).scroll_to(y=0, animate=False)
+
+    def chosen(self) -> Target | None:
+        """What Enter opens."""
+        targets = self._targets()
+        return targets[self._cursor][2] if self._cursor is not None and self._cursor < len(targets) else None
+
+    def on_lines_clicked(self, message: Lines.Clicked) -> None:
+        for index, (part, row, _) in enumerate(self._targets()):
+            if part == message.lines.id and row == message.row:
+                self._cursor = index
+                self._draw_rows()
+
+    def _targets(self) -> list[tuple[str, int, Target]]:
+        """(part, row, target) of every row that can be opened, top to bottom."""
+        parts: tuple[tuple[str, tuple[Row, ...]], ...] = (("body", self._page.rows), ("tail", self._page.tail or ()))
+        return [
+            (part, number, row.target)
+            for part, rows in parts
+            for number, row in enumerate(rows)
+            if row.target is not None
+        ]
+
+    def _draw_rows(self) -> None:
+        targets = self._targets()
+        at = targets[self._cursor][:2] if self._cursor is not None and self._cursor < len(targets) else None
+        for part, rows in (("body", self._page.rows), ("tail", self._page.tail or ())):
+            cursor = at[1] if at is not None and at[0] == part else None
+            self._lines(part).show([row.line for row in rows], cursor)
+
+    def _lines(self, part: str) -> Lines:
+        return self.get_child_by_id(part, Lines)
+
+
+def _keys(
+    views: Sequence[tuple[str, str]], others: Sequence[tuple[str, str]], now: str, width: int, glyphs: Glyphs
+) -> TextLine:
+    spans: list[Span] = [Span(" ")]
+    for key, name in views:
+        shown = name == now
+        spans += [Span(key, "accent"), Span(f" {name}", "strong" if shown else "muted", shown), Span("  ")]
+    room = width - sum(len(span.text) for span in spans)
+    for key, what in others:
+        need = len(key) + len(what) + 3
+        if need > room:
+            break
+        spans += [Span(key, "accent"), Span(f" {what}", "muted"), Span("  ")]
+        room -= need
+    return fit(line(*spans), width, glyphs.more)

@@ -1,0 +1,97 @@
+"""The last quarter of an hour of the values that charts show: one number a second and line, nothing more."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Mapping, Sequence
+
+from ranktop.reconcile.verdict import Verdict
+
+SPAN_SECONDS = 900
+NODE_LINES = ("host.available", "host.pools", "host.pressure", "requests.running", "requests.queued")
+RANK_LINES = (
+    "hbm.process",
+    "host.anon",
+    "host.rss",
+    "l1.used",
+    "l2.used",
+    "numa.local",
+    "rate.backup",
+    "rate.load_back",
+    "spec.accept_length",
+)
+Key = tuple[str, str, str]
+"""(server, rank, line); the node and its tiers have empty server and rank."""
+
+
+class Trails:
+    """A ring of `SPAN_SECONDS` points a key. A second without a reading is NaN, and drawn as a gap."""
+
+    def __init__(self, points: int = SPAN_SECONDS) -> None:
+        self._points = points
+        self._values: dict[Key, array[float]] = {}
+        self._at = array("d")
+
+    def push(self, verdict: Verdict) -> None:
+        """Add one verdict."""
+        self._at.append(verdict.sample.at_unix_seconds)
+        told = dict(values_of(verdict))
+        for key in told.keys() - self._values.keys():
+            self._values[key] = array("d", [math.nan] * (len(self._at) - 1))
+        for key, values in self._values.items():
+            value = told.get(key)
+            values.append(math.nan if value is None else value)
+        if len(self._at) > self._points + 64:
+            cut = len(self._at) - self._points
+            del self._at[:cut]
+            for values in self._values.values():
+                del values[:cut]
+
+    def times(self) -> Sequence[float]:
+        """Unix seconds of the points, oldest first."""
+        return self._at
+
+    def values(self, server: str, rank: str, line: str) -> Sequence[float]:
+        """The values beside `times()`; empty when the line was never seen."""
+        return self._values.get((server, rank, line), array("d"))
+
+    def node(self, line: str) -> Sequence[float]:
+        """Values of the node or of its tiers."""
+        return self.values("", "", line)
+
+
+def values_of(verdict: Verdict) -> Mapping[Key, float]:
+    """The numbers of one verdict that charts follow."""
+    told: dict[Key, float] = {}
+    for line in verdict.node.lines:
+        if line.seen is not None and line.line in NODE_LINES:
+            told["", "", line.line] = float(line.seen)
+    for rank in verdict.ranks:
+        for line in rank.lines:
+            if line.seen is not None and line.line in RANK_LINES:
+                told[rank.server, rank.rank, line.line] = float(line.seen)
+    tiers, transfers = verdict.tiers, verdict.transfers
+    for name, value in (
+        ("tiers.device_hit", tiers.device_hit),
+        ("tiers.host_hit", tiers.host_hit),
+        ("tiers.storage_hit", tiers.storage_hit),
+        ("tiers.miss", tiers.miss),
+        ("transfers.backup", transfers.backup_bytes_per_second),
+        ("transfers.load_back", transfers.load_back_bytes_per_second),
+        ("transfers.prefetch", transfers.prefetch_bytes_per_second),
+    ):
+        if value is not None:
+            told["", "", name] = value
+    for server in verdict.servers:
+        service = server.service
+        for name, value in (
+            ("ttft.p50", service.ttft_seconds.p50),
+            ("ttft.p99", service.ttft_seconds.p99),
+            ("inter_token.p50", service.inter_token_seconds.p50),
+            ("e2e.p50", service.e2e_seconds.p50),
+            ("throughput", service.tokens_per_second),
+        ):
+            if value is not None:
+                told[server.id, "", name] = value
+    return told

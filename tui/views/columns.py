@@ -1,0 +1,206 @@
+"""The columns of the rank grid: what each shows, how wide it is, and how soon it gives way on a narrow screen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from msgspec import Struct
+
+from ranktop.reconcile.verdict import Line, RankVerdict
+from tui.draw import numbers
+from tui.draw.glyphs import Glyphs, bar
+from tui.draw.numbers import Scale
+from tui.draw.spans import Span, TextLine, left, line, right
+from tui.views.view import UNSORTED, Sort
+
+GAP = 2
+
+
+class Look(Struct, frozen=True):
+    """What a cell needs besides its rank: signs, the units of this screen, the words of findings."""
+
+    glyphs: Glyphs
+    scales: dict[str, Scale]
+    states: dict[tuple[str, str], tuple[str, str]]
+    """(server, rank) -> (word, role) of the state column."""
+
+
+class Column(Struct, frozen=True):
+    """One column. `weight`: the heaviest stay longest. `title` may name `{unit}`, filled from the column's scale."""
+
+    key: str
+    title: str
+    width: int
+    weight: int
+    cell: Callable[[RankVerdict, Look, int], TextLine]
+    align_left: bool = False
+
+
+def rank_columns(rank_width: int) -> tuple[Column, ...]:
+    """All columns in the order of the screen."""
+    return (
+        Column("rank", "rank", rank_width, 100, _rank, align_left=True),
+        Column("gpu", "gpu", 3, 78, _gpu),
+        Column("numa", "node", 4, 72, _numa),
+        Column("hbm", "HBM GiB", 12, 95, _hbm),
+        Column("hbm_bar", "", 10, 30, _hbm_bar, align_left=True),
+        Column("primary", "primary {unit}", 14, 98, _pair("host.primary")),
+        Column("indexer", "indexer {unit}", 13, 94, _pair("host.indexer")),
+        Column("pinned", "pinned", 7, 40, _pinned),
+        Column("local", "local %", 7, 60, _local),
+        Column("anon", "anon {unit}", 8, 35, _bytes("host.anon")),
+        Column("l1", "L1 %", 5, 80, _usage("l1.used", "l1.tokens")),
+        Column("l2", "L2 %", 5, 82, _usage("l2.used", "l2.total")),
+        Column("backup", "L1>L2 MB/s", 10, 50, _rate("rate.backup")),
+        Column("load_back", "L2>L1 MB/s", 10, 55, _rate("rate.load_back")),
+        Column("state", "state", 19, 99, _state, align_left=True),
+    )
+
+
+def fitting(columns: Sequence[Column], width: int) -> tuple[Column, ...]:
+    """The heaviest columns that fit beside each other, in screen order. A column is whole or absent, never clipped."""
+    kept: set[str] = set()
+    room = width
+    for column in sorted(columns, key=lambda column: -column.weight):
+        need = column.width + (GAP if kept else 0)
+        if need <= room:
+            kept.add(column.key)
+            room -= need
+    return tuple(column for column in columns if column.key in kept)
+
+
+def header(columns: Sequence[Column], look: Look, sort: Sort = UNSORTED) -> TextLine:
+    """Titles, aligned as their cells; what is sorted by stands out, the first key with its direction."""
+    spans: list[Span | str] = []
+    for index, column in enumerate(columns):
+        title = column.title.replace("{unit}", look.scales[column.key].unit if column.key in look.scales else "")
+        if column.key in sort.keys[:1]:
+            title = f"{title}{'v' if sort.descending else '^'}"
+        title = left(title, column.width, "") if column.align_left else right(title, column.width)
+        spans += [" " * GAP if index else "", Span(title, "accent" if column.key in sort.keys else "muted")]
+    return line(*spans)
+
+
+def row(rank: RankVerdict, columns: Sequence[Column], look: Look, width: int) -> TextLine:
+    """One rank. The last column takes what is left of the width."""
+    cells: list[Span | str] = []
+    used = 0
+    for index, column in enumerate(columns):
+        if index:
+            cells.append(" " * GAP)
+            used += GAP
+        last = index == len(columns) - 1
+        room = max(column.width, width - used) if last else column.width
+        cells.extend(column.cell(rank, look, room))
+        used += room
+    return line(*cells)
+
+
+def scales(ranks: Sequence[RankVerdict]) -> dict[str, Scale]:
+    """One unit a column for all ranks on the screen."""
+    names = {"primary": "host.primary", "indexer": "host.indexer", "anon": "host.anon"}
+    return {
+        key: numbers.byte_scale(
+            [value for rank in ranks for value in (rank.line(name).seen, rank.line(name).planned) if value is not None]
+        )
+        for key, name in names.items()
+    }
+
+
+def _mark(text: str, shown: Line) -> str:
+    """`'` after a value of the group, `~` before one that has aged; a blank keeps the others in place."""
+    return ("~" if shown.stale and shown.seen is not None else "") + text + ("'" if shown.group else "")
+
+
+def _quiet(shown: Line) -> str:
+    return "muted" if shown.stale or shown.seen is None else "text"
+
+
+def _rank(rank: RankVerdict, look: Look, width: int) -> TextLine:
+    return (Span(left(rank.rank, width, look.glyphs.more), "strong", True),)
+
+
+def _gpu(rank: RankVerdict, look: Look, width: int) -> TextLine:
+    return (Span(right(look.glyphs.missing if rank.gpu is None else str(rank.gpu), width), "muted"),)
+
+
+def _numa(rank: RankVerdict, look: Look, width: int) -> TextLine:
+    return (Span(right(look.glyphs.missing if rank.numa is None else str(rank.numa), width), "muted"),)
+
+
+def _hbm(rank: RankVerdict, look: Look, width: int) -> TextLine:
+    used, total = rank.line("hbm.process"), rank.line("hbm.total")
+    missing = look.glyphs.missing
+    text = f"{numbers.gib(used.seen, missing)}/{numbers.gib(total.seen, missing)}"
+    return (Span(right(_mark(text, used), width), _quiet(used)),)
+
+
+def _hbm_bar(rank: RankVerdict, look: Look, width: int) -> TextLine:
+    used, total = rank.line("hbm.process").seen, rank.line("hbm.total").seen
+    filled, rest = bar(look.glyphs, used / total if used is not None and total else None, width)
+    return (Span(filled, "bar"), Span(rest, "faint"))
+
+
+def _pair(name: str) -> Callable[[RankVerdict, Look, int], TextLine]:
+    key = name.removeprefix("host.")
+
+    def cell(rank: RankVerdict, look: Look, width: int) -> TextLine:
+        shown = rank.line(name)
+        seen = numbers.scaled(shown.seen, look.scales[key], look.glyphs.missing)
+        planned = numbers.scaled(shown.planned, look.scales[key], look.glyphs.missing)
+        role = "breach" if shown.status in ("over", "under") else _quiet(shown)
+        return (Span(right(_mark(f"{seen}/{planned}", shown), width), role, shown.status in ("over", "under")),)
+
+    return cell
+
+
+def _bytes(name: str) -> Callable[[RankVerdict, Look, int], TextLine]:
+    key = name.removeprefix("host.")
+
+    def cell(rank: RankVerdict, look: Look, width: int) -> TextLine:
+        shown = rank.line(name)
+        text = numbers.scaled(shown.seen, look.scales[key], look.glyphs.missing)
+        return (Span(right(_mark(text, shown), width), _quiet(shown)),)
+
+    return cell
+
+
+def _pinned(rank: RankVerdict, look: Look, width: int) -> TextLine:
+    shown = rank.line("host.pinned")
+    word, role = {
+        "ok": ("yes", "text"),
+        "under": ("no", "breach"),
+        "over": ("yes", "text"),
+        "unknown": ("?", "muted"),
+    }[shown.status]
+    return (Span(right(word, width), role),)
+
+
+def _local(rank: RankVerdict, look: Look, width: int) -> TextLine:
+    shown = rank.line("numa.local")
+    text = look.glyphs.missing if shown.seen is None else f"{shown.seen:.0f}"
+    role = "warn" if shown.status == "under" else _quiet(shown)
+    return (Span(right(_mark(text, shown), width), role),)
+
+
+def _usage(used_name: str, total_name: str) -> Callable[[RankVerdict, Look, int], TextLine]:
+    def cell(rank: RankVerdict, look: Look, width: int) -> TextLine:
+        used, total = rank.line(used_name), rank.line(total_name)
+        share = used.seen / total.seen if used.seen is not None and total.seen else None
+        return (Span(right(_mark(numbers.percent(share, look.glyphs.missing), used), width), _quiet(used)),)
+
+    return cell
+
+
+def _rate(name: str) -> Callable[[RankVerdict, Look, int], TextLine]:
+    def cell(rank: RankVerdict, look: Look, width: int) -> TextLine:
+        shown = rank.line(name)
+        text = look.glyphs.missing if shown.seen is None else f"{shown.seen / 1e6:.1f}"
+        return (Span(right(_mark(text, shown), width), _quiet(shown)),)
+
+    return cell
+
+
+def _state(rank: RankVerdict, look: Look, width: int) -> TextLine:
+    word, role = look.states.get((rank.server, rank.rank), ("ok", "muted"))
+    return (Span(left(word, width, look.glyphs.more), role, role in ("breach", "critical")),)

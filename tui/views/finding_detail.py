@@ -1,0 +1,75 @@
+"""Enter on a finding: what holds, since when, the numbers with their sources, and what to do."""
+
+from __future__ import annotations
+
+import textwrap
+
+from ranktop.clock import time_of_day_from_iso
+from ranktop.finding import Finding
+from tui.draw.spans import Span, TextLine, fit, left, line, plain
+from tui.views.view import Frame, Page, Row
+
+
+class FindingDetail:
+    """Follows the finding while it is open; shows its last state after it closed."""
+
+    key = ""
+    name = "finding"
+
+    def __init__(self, finding: Finding) -> None:
+        self._finding = finding
+
+    def draw(self, frame: Frame) -> Page:
+        same = (self._finding.code, self._finding.server)
+        current = next((known for known in frame.verdict.findings if (known.code, known.server) == same), None)
+        self._finding = current or self._finding
+        return Page((), tuple(Row(text) for text in _lines(self._finding, current is not None, frame)))
+
+
+def as_markdown(finding: Finding) -> str:
+    """For an incident channel."""
+    lines = [f"**{finding.code}** ({finding.severity}) {', '.join(finding.ranks)}", "", finding.message, ""]
+    lines += [f"- {name}: {value} ({finding.sources.get(name, 'unknown')})" for name, value in finding.evidence.items()]
+    if finding.advice:
+        lines += ["", finding.advice]
+    return "\n".join(lines)
+
+
+def _lines(finding: Finding, is_open: bool, frame: Frame) -> list[TextLine]:
+    width, more = frame.width, frame.glyphs.more
+    since = f"since {time_of_day_from_iso(finding.since)}" if finding.since else ""
+    mark = frame.glyphs.marks[finding.severity]
+    head = line(
+        " ",
+        Span(f"{mark} {finding.code}", finding.severity, True),
+        Span(f"   {finding.severity}   {since}{'' if is_open else '   closed'}", "muted"),
+    )
+    rows = [head, line(" ")]
+    rows += [line(f" {piece}") for piece in textwrap.wrap(plain(finding.message), max(20, width - 2))]
+    rows.append(line(" "))
+    if finding.ranks or finding.server:
+        rows.append(line(Span(" where    ", "muted"), plain(f"{finding.server or ''} {', '.join(finding.ranks)}")))
+    for name, value in finding.evidence.items():
+        source = finding.sources.get(name, "")
+        rows.append(
+            line(
+                " ",
+                Span(left(plain(name), 28, more), "muted"),
+                plain(_number(value)),
+                Span(f"   {plain(source)}", "muted"),
+            )
+        )
+    if finding.causes:
+        rows.append(line(Span(" caused by ", "muted"), plain(", ".join(finding.causes))))
+    if finding.effects:
+        rows.append(line(Span(" leads to  ", "muted"), plain(", ".join(finding.effects))))
+    if finding.advice:
+        rows.append(line(" "))
+        rows += [
+            line(Span(f" {piece}", "strong")) for piece in textwrap.wrap(plain(finding.advice), max(20, width - 2))
+        ]
+    return [fit(row, width, more) for row in rows]
+
+
+def _number(value: object) -> str:
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)

@@ -1,0 +1,101 @@
+"""The node in three lines: host memory, tiers, sources."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ranktop.reconcile.verdict import Line, Verdict
+from ranktop.sample import SourceState
+from tui.draw import numbers
+from tui.draw.glyphs import Glyphs, bar
+from tui.draw.spans import Span, TextLine, fit, line
+
+SEPARATOR = "   "
+
+
+def draw_host(verdict: Verdict, width: int, glyphs: Glyphs) -> TextLine:
+    """The node's host memory: what the pools take of the total, what is left, pressure, NUMA nodes, sources."""
+    node, missing = verdict.node, glyphs.missing
+    total, available = node.line("host.total"), node.line("host.available")
+    pools, reserve = node.line("host.pools"), node.line("host.reserve")
+    used = total.seen - available.seen if total.seen is not None and available.seen is not None else None
+    limit = 1 - reserve.planned / total.seen if reserve.planned and total.seen else None
+    filled, rest = bar(glyphs, used / total.seen if used is not None and total.seen else None, 14, limit)
+    simulated = " (simulated)" if total.source == "simulated" else ""
+    begin: list[Span | str] = [
+        Span(" host ", "muted"),
+        Span(f"{numbers.size(used, missing)} of {numbers.size(total.seen, missing)}{simulated} ", _role(total)),
+        Span(filled, "bar"),
+        Span(rest, "faint"),
+        Span(f"{SEPARATOR}pools ", "muted"),
+        Span(f"{numbers.size(pools.seen, missing)}/{numbers.size(pools.planned, missing)}", _role(pools)),
+        Span(f"{SEPARATOR}avail ", "muted"),
+        Span(numbers.size(available.seen, missing), _role(available)),
+    ]
+    pressure = node.line("host.pressure")
+    if pressure.seen is not None:
+        begin += [Span(f"{SEPARATOR}psi ", "muted"), Span(f"{pressure.seen:.1f} %", "text")]
+    for shown in node.lines:
+        if shown.line.startswith("numa.") and shown.line.endswith(".headroom"):
+            begin += [
+                Span(f"{SEPARATOR}n{shown.line.split('.')[1]} free ", "muted"),
+                Span(numbers.size(shown.seen, missing), _role(shown)),
+            ]
+    return fit(line(*begin), width, glyphs.more)
+
+
+def draw_tiers(verdict: Verdict, width: int, glyphs: Glyphs) -> TextLine:
+    """Where prefill tokens came from, what moved between the tiers, how long users wait."""
+    tiers, transfers, missing = verdict.tiers, verdict.transfers, glyphs.missing
+    spans: list[Span | str] = [Span(" hits ", "muted")]
+    for name, share in (
+        ("L1", tiers.device_hit),
+        ("L2", tiers.host_hit),
+        ("L3", tiers.storage_hit),
+        ("miss", tiers.miss),
+    ):
+        spans += [Span(f"{name} ", "muted"), f"{numbers.percent(share, missing, 1)}  "]
+    spans += [Span("%", "muted")]
+    for name, rate in (
+        ("L1>L2", transfers.backup_bytes_per_second),
+        ("L2>L1", transfers.load_back_bytes_per_second),
+        ("L3>L2", transfers.prefetch_bytes_per_second),
+    ):
+        if rate is not None:
+            spans += [Span(f"{SEPARATOR}{name} ", "muted"), numbers.rate(rate, missing)]
+    ttft = verdict.servers[0].service.ttft_seconds if len(verdict.servers) == 1 else None
+    if ttft is not None and ttft.p50 is not None:
+        spans += [
+            Span(f"{SEPARATOR}ttft p50 ", "muted"),
+            numbers.seconds(ttft.p50, missing),
+            Span(" p99 ", "muted"),
+            numbers.seconds(ttft.p99, missing),
+        ]
+    running = verdict.node.line("requests.running").seen
+    if running is not None:
+        queued = verdict.node.line("requests.queued").seen
+        spans += [Span(f"{SEPARATOR}running ", "muted"), f"{running:.0f}"]
+        spans += [Span(" queued ", "muted"), f"{queued:.0f}" if queued is not None else missing]
+    return fit(line(*spans), width, glyphs.more)
+
+
+def draw_sources(sources: Sequence[SourceState], now: float, width: int, glyphs: Glyphs) -> TextLine:
+    """Every source with its state or, for slow ones, the age of its last value."""
+    spans: list[Span | str] = [Span(" sources ", "muted")]
+    for name in dict.fromkeys(state.name for state in sources):
+        states = [state for state in sources if state.name == name]
+        worst = max(states, key=lambda state: _RANK[state.state])
+        age = now - worst.at_unix_seconds if worst.at_unix_seconds is not None else None
+        word = {"ok": "ok", "no_data": glyphs.missing, "error": "failing", "stale": "stale"}[worst.state]
+        if worst.state == "ok" and age is not None and 2 <= worst.period_seconds < 60:
+            word = f"{age:.0f}s"
+        role = "warn" if worst.state in ("error", "stale") else "muted"
+        spans.append(Span(f"{name} {word}  ", role))
+    return fit(line(*spans), width, glyphs.more)
+
+
+_RANK = {"ok": 0, "no_data": 1, "stale": 2, "error": 3}
+
+
+def _role(shown: Line) -> str:
+    return "breach" if shown.status in ("over", "under") else "text" if shown.seen is not None else "muted"

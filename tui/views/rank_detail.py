@@ -1,0 +1,71 @@
+"""Enter on a rank: everything of it, with charts of the last quarter of an hour."""
+
+from __future__ import annotations
+
+from tui.draw import numbers
+from tui.draw.beside import beside
+from tui.draw.chart import Chart, draw_chart
+from tui.draw.spans import line
+from tui.views.budget import BudgetView
+from tui.views.view import FindingTarget, Frame, Page, RankTarget, Row
+
+_CHART_HEIGHT = 6
+
+
+class RankDetail:
+    """Not one of the nine: opened from a row, closed by escape."""
+
+    key = ""
+    name = "rank"
+
+    def __init__(self, target: RankTarget) -> None:
+        self._target = target
+
+    def draw(self, frame: Frame) -> Page:
+        frame = frame._replace(rank=self._target)
+        page = BudgetView().draw(frame)
+        own = [
+            Row(line(f" {finding.code}  {finding.message}"[: frame.width]), FindingTarget(finding))
+            for finding in frame.verdict.findings
+            if finding.server == self._target.server and self._target.rank in finding.ranks
+        ]
+        return Page(page.head, (*own, *self._charts(frame), *page.rows))
+
+    def _charts(self, frame: Frame) -> tuple[Row, ...]:
+        def trail(name: str) -> Chart:
+            title, label = _CHARTS[name]
+            return Chart(title, frame.trails.values(*self._target, name), label)
+
+        width = (frame.width - 3) // 2
+        rows: list[Row] = []
+        for pair in (("hbm.process", "host.anon"), ("l1.used", "l2.used"), ("rate.backup", "rate.load_back")):
+            blocks = [(draw_chart(trail(name), width, _CHART_HEIGHT, frame.glyphs), width) for name in pair]
+            rows += [Row(text_line) for text_line in beside(blocks)]
+        rows.append(Row(line(" " * frame.width)))
+        return tuple(rows)
+
+
+def _gib(value: float) -> str:
+    return f"{value / numbers.GIB:.1f} GiB"
+
+
+def _size(value: float) -> str:
+    return numbers.size(value, "")
+
+
+def _rate(value: float) -> str:
+    return numbers.rate(value, "")
+
+
+def _tokens(value: float) -> str:
+    return f"{value:,.0f}"
+
+
+_CHARTS = {
+    "hbm.process": ("GPU memory of the process", _gib),
+    "host.anon": ("anonymous host memory", _size),
+    "l1.used": ("L1 tokens used", _tokens),
+    "l2.used": ("L2 tokens used", _tokens),
+    "rate.backup": ("L1>L2 backup", _rate),
+    "rate.load_back": ("L2>L1 load-back", _rate),
+}

@@ -1,0 +1,80 @@
+"""The rank grid: a header, then per server its ranks, in rank order or as sorted and filtered."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ranktop.finding import SEVERITIES
+from ranktop.reconcile.verdict import RankVerdict, ServerVerdict, Verdict
+from tui.draw.glyphs import Glyphs
+from tui.draw.spans import Span, TextLine, fit, line, plain
+from tui.views.columns import Look, fitting, header, rank_columns, row, scales
+from tui.views.sorting import arranged
+from tui.views.view import UNSORTED, RankTarget, Row, Sort
+
+_LONGEST_TAG = 27
+"""`DP15 PP0 ATTN_CP3 TP15 EP15` fits; nothing that SGLang prints is longer today."""
+
+
+class Grid(NamedTuple):
+    """Header and rows apart: the header stays while the rows scroll."""
+
+    header: TextLine
+    rows: tuple[Row, ...]
+
+
+def draw_grid(verdict: Verdict, width: int, glyphs: Glyphs, sort: Sort = UNSORTED, keep: str = "") -> Grid:
+    """All ranks of the node. With several servers each has a line of its own above its ranks.
+
+    `keep` filters: a rank stays when its tag, server, state or finding contains the text.
+    """
+    look = Look(glyphs, scales(verdict.ranks), _states(verdict, glyphs))
+    longest = max((len(rank.rank) for rank in verdict.ranks), default=4)
+    columns = fitting(rank_columns(min(_LONGEST_TAG, max(4, longest))), width)
+    rows: list[Row] = []
+    several = len(verdict.servers) > 1
+    for server in verdict.servers:
+        ranks = [rank for rank in verdict.ranks if rank.server == server.id and _keeps(rank, look, keep)]
+        if several and ranks:
+            rows.append(Row(fit(_server_line(server), width, glyphs.more)))
+        rows.extend(
+            Row(row(rank, columns, look, width), RankTarget(rank.server, rank.rank)) for rank in arranged(ranks, sort)
+        )
+    return Grid(header(columns, look, sort), tuple(rows))
+
+
+def _server_line(server: ServerVerdict) -> TextLine:
+    about = (plain(server.model or "model unknown"), server.role or "", f"{server.ranks} ranks")
+    return line(Span(server.id, "accent"), Span("  " + "  ".join(part for part in about if part), "muted"))
+
+
+def _states(verdict: Verdict, glyphs: Glyphs) -> dict[tuple[str, str], tuple[str, str]]:
+    """The worst finding of each rank, above info; else how its process stands."""
+    states = {(rank.server, rank.rank): _process_state(rank) for rank in verdict.ranks}
+    loud = [finding for finding in verdict.findings if finding.severity != "info"]
+    for finding in sorted(loud, key=lambda finding: SEVERITIES.index(finding.severity)):
+        for rank in finding.ranks:
+            if finding.server is not None and (finding.server, rank) in states:
+                mark = glyphs.marks[finding.severity]
+                states[(finding.server, rank)] = (f"{mark} {finding.code}", finding.severity)
+    return states
+
+
+def _keeps(rank: RankVerdict, look: Look, keep: str) -> bool:
+    if not keep:
+        return True
+    word, _ = look.states[rank.server, rank.rank]
+    return keep.casefold() in f"{rank.rank} {rank.server} {word}".casefold()
+
+
+_STATES = {
+    "D": ("in kernel (D)", "text"),
+    "T": ("stopped (T)", "warn"),
+    "Z": ("zombie (Z)", "critical"),
+}
+
+
+def _process_state(rank: RankVerdict) -> tuple[str, str]:
+    if rank.pid is None:
+        return "no process", "muted"
+    return _STATES.get(rank.state or "", ("ok", "muted"))

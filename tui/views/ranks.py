@@ -1,0 +1,37 @@
+"""1 Ranks: the node in three lines, every rank, and what is wrong."""
+
+from __future__ import annotations
+
+from tui.draw.spans import Span, TextLine, fit, line
+from tui.views.finding_rows import draw_findings, draw_findings_header
+from tui.views.node_rows import draw_host, draw_sources, draw_tiers
+from tui.views.rank_rows import draw_grid
+from tui.views.view import Frame, Page, Row
+
+
+class RanksView:
+    """The first look."""
+
+    key = "1"
+    name = "ranks"
+
+    def draw(self, frame: Frame) -> Page:
+        verdict, width, glyphs = frame.verdict, frame.width, frame.glyphs
+        grid = draw_grid(verdict, width - 2, glyphs, frame.sort, frame.filter)
+        head: tuple[TextLine, ...] = (
+            draw_host(verdict, width, glyphs),
+            draw_tiers(verdict, width, glyphs),
+            draw_sources(verdict.sample.sources, verdict.sample.at_unix_seconds, width, glyphs),
+            (Span(glyphs.rule * width, "faint"),),
+            _indent(grid.header, width),
+        )
+        return Page(
+            head,
+            tuple(Row(_indent(row.line, width), row.target) for row in grid.rows),
+            (line(" " * width), draw_findings_header(verdict, width, glyphs)),
+            draw_findings(verdict, width, glyphs),
+        )
+
+
+def _indent(text_line: TextLine, width: int) -> TextLine:
+    return fit(line(" ", *text_line), width)

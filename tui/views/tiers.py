@@ -1,0 +1,121 @@
+"""3 Tiers: where prefill tokens came from, what moved, how full L1 and L2 are."""
+
+from __future__ import annotations
+
+from ranktop.reconcile.verdict import RankVerdict, TierShares
+from tui.draw import numbers
+from tui.draw.beside import beside
+from tui.draw.chart import Chart, draw_chart
+from tui.draw.glyphs import bar
+from tui.draw.spans import Span, TextLine, fit, left, line, plain, right
+from tui.views.related import related
+from tui.views.view import Frame, Page, Row
+
+_CHART_HEIGHT = 7
+
+
+class TiersView:
+    """Shares, transfers and occupancy over the last quarter of an hour."""
+
+    key = "3"
+    name = "tiers"
+
+    def draw(self, frame: Frame) -> Page:
+        rows = [*related(frame, "L2-", "L3-", "TIER-", "SPEC-"), _blank(frame)]
+        rows += [Row(text_line) for text_line in _shares(frame)]
+        rows.append(_blank(frame))
+        rows += [Row(text_line) for text_line in _charts(frame)]
+        rows.append(_blank(frame))
+        rows += [Row(text_line) for text_line in _occupancy(frame)]
+        return Page((), tuple(rows))
+
+
+def _blank(frame: Frame) -> Row:
+    return Row(line(" " * frame.width))
+
+
+def _shares(frame: Frame) -> list[TextLine]:
+    """One bar over all prefill tokens of the window."""
+    tiers, missing = frame.verdict.tiers, frame.glyphs.missing
+    cells = max(20, min(80, frame.width - 40))
+    parts = (("L1", tiers.device_hit, "accent"), ("L2", tiers.host_hit, "info"), ("L3", tiers.storage_hit, "ok"))
+    spans: list[Span | str] = [Span(" hits   ", "muted")]
+    used = 0
+    for _, share, role in parts:
+        taken = round((share or 0.0) * cells)
+        spans.append(Span(bar(frame.glyphs, 1.0, taken)[0] if taken else "", role))
+        used += taken
+    spans.append(Span(frame.glyphs.empty * max(0, cells - used), "faint"))
+    legend: list[Span | str] = [" " * 8]
+    for name, share, role in (*parts, ("miss", tiers.miss, "muted")):
+        legend += [Span(f"{name} ", role), f"{numbers.percent(share, missing, 1)} %   "]
+    legend.append(Span(_window(tiers), "muted"))
+    return [fit(line(*spans), frame.width), fit(line(*legend), frame.width, frame.glyphs.more)]
+
+
+def _window(tiers: TierShares) -> str:
+    if tiers.window_tokens is None:
+        return plain(tiers.detail)
+    seconds = "since the start" if tiers.window_seconds is None else f"in {tiers.window_seconds:.0f} s"
+    return f"of {tiers.window_tokens:,} prefill tokens {seconds}"
+
+
+def _charts(frame: Frame) -> tuple[TextLine, ...]:
+    trails = frame.trails
+
+    def rate(value: float) -> str:
+        return numbers.rate(value, "")
+
+    def share(value: float) -> str:
+        return f"{100 * value:.0f} %"
+
+    charts = [
+        Chart("L1 hits", trails.node("tiers.device_hit"), share, top=1.0),
+        Chart("L2 hits", trails.node("tiers.host_hit"), share, top=1.0),
+        Chart("L1>L2 backup", trails.node("transfers.backup"), rate),
+        Chart("L2>L1 load-back", trails.node("transfers.load_back"), rate),
+    ]
+    width = (frame.width - 3) // 2
+    lines: list[TextLine] = []
+    for pair in (charts[:2], charts[2:]):
+        blocks = [(draw_chart(chart, width, _CHART_HEIGHT, frame.glyphs), width) for chart in pair]
+        lines += beside(blocks)
+    return tuple(lines)
+
+
+def _occupancy(frame: Frame) -> list[TextLine]:
+    """A row a rank that reports: used, evictable and free of L1, used of L2."""
+    lines = [
+        fit(line(Span(" rank            L1 used  evictable       free             L2 used", "muted")), frame.width)
+    ]
+    cells = max(8, min(24, (frame.width - 60) // 2))
+    for rank in frame.verdict.ranks:
+        if rank.line("l1.used").seen is None or rank.line("l1.used").group:
+            continue
+        lines.append(fit(_occupancy_row(rank, cells, frame), frame.width))
+    if len(lines) == 1:
+        lines.append(fit(line(Span("  no rank reports its tokens", "muted")), frame.width))
+    return lines
+
+
+def _occupancy_row(rank: RankVerdict, cells: int, frame: Frame) -> TextLine:
+    missing = frame.glyphs.missing
+
+    def tokens(name: str) -> str:
+        seen = rank.line(name).seen
+        return missing if seen is None else f"{seen:,.0f}"
+
+    total, used = rank.line("l2.total").seen, rank.line("l2.used").seen
+    filled, rest = bar(frame.glyphs, used / total if used is not None and total else None, cells)
+    return line(
+        " ",
+        Span(left(rank.rank, 10), "strong"),
+        right(tokens("l1.used"), 13),
+        right(tokens("l1.evictable"), 11),
+        right(tokens("l1.available"), 11),
+        right(tokens("l2.used"), 13),
+        " ",
+        Span(filled, "bar"),
+        Span(rest, "faint"),
+        Span(f" of {tokens('l2.total')}", "muted"),
+    )

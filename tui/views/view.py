@@ -1,0 +1,80 @@
+"""What a view is given and what it gives back."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+from ranktop.finding import Finding
+from ranktop.reconcile.verdict import Verdict
+from tui.draw.glyphs import Glyphs
+from tui.draw.spans import TextLine
+from tui.eventlog import Happening
+from tui.trails import Trails
+
+
+class RankTarget(NamedTuple):
+    """Enter opens this rank."""
+
+    server: str
+    rank: str
+
+
+class FindingTarget(NamedTuple):
+    """Enter opens this finding."""
+
+    finding: Finding
+
+
+Target = RankTarget | FindingTarget
+
+
+class Row(NamedTuple):
+    """A line, and what Enter opens on it."""
+
+    line: TextLine
+    target: Target | None = None
+
+
+class Sort(NamedTuple):
+    """Columns to sort by, the first leading; `descending` holds for the first."""
+
+    keys: tuple[str, ...] = ()
+    descending: bool = True
+
+
+UNSORTED = Sort()
+
+
+class Frame(NamedTuple):
+    """Everything that a view may draw from."""
+
+    verdict: Verdict
+    width: int
+    glyphs: Glyphs
+    trails: Trails
+    sort: Sort = UNSORTED
+    filter: str = ""
+    rank: RankTarget | None = None
+    """The rank that was chosen last: Budget shows its waterfall."""
+    events: tuple[Happening, ...] = ()
+
+
+class Page(NamedTuple):
+    """`head` stays, `rows` scroll. With a `tail` the page has a second part that scrolls by itself."""
+
+    head: tuple[TextLine, ...]
+    rows: tuple[Row, ...]
+    tail_head: tuple[TextLine, ...] = ()
+    tail: tuple[Row, ...] | None = None
+
+
+class View(Protocol):
+    """One view: a key, a name for the bottom line, and its drawing."""
+
+    @property
+    def key(self) -> str: ...
+
+    @property
+    def name(self) -> str: ...
+
+    def draw(self, frame: Frame) -> Page: ...

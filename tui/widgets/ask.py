@@ -1,0 +1,32 @@
+"""One line of input at the bottom: a filter, a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ClassVar
+
+from textual.binding import Binding, BindingType
+from textual.widgets import Input
+
+
+class Ask(Input):
+    """Gives its text to `done` on enter, or nothing on escape, and goes."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "cancel", "cancel", show=False),
+    ]
+
+    def __init__(self, what: str, done: Callable[[str], None], value: str = "") -> None:
+        super().__init__(value=value, placeholder=what, id="ask", select_on_focus=False)
+        self._done = done
+
+    def on_mount(self) -> None:
+        self.focus()
+
+    def on_input_submitted(self, message: Input.Submitted) -> None:
+        message.stop()
+        self._done(self.value)
+        self.remove()
+
+    def action_cancel(self) -> None:
+        self.remove()
