@@ -83,6 +83,13 @@ def bound_node(rank: RankProcess, nodes: Iterable[NumaNode]) -> int | None:
     return inside[0] if len(inside) == 1 else None
 
 
+def bound_nodes(sample: Sample) -> frozenset[int]:
+    """The nodes that some rank is bound to."""
+    ranks = sample.processes.ranks if sample.processes else ()
+    nodes = {bound_node(rank, sample.numa or ()) for rank in ranks}
+    return frozenset(node for node in nodes if node is not None)
+
+
 @functools.lru_cache(maxsize=1024)
 def is_inside(cpus: str, of: str) -> bool:
     """Whether every CPU of one list is in the other (lists as the kernel writes them: `0-31,64-95`)."""

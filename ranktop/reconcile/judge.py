@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
 from ranktop.plan.plan import RankPlan
 from ranktop.reconcile.digest import PageDigest
+from ranktop.reconcile.eventlog import EventLog
 from ranktop.reconcile.gpus import gpu_of_rank
+from ranktop.reconcile.lines.growth import with_pool_growth
 from ranktop.reconcile.lines.hbm import hbm_lines
 from ranktop.reconcile.lines.host import expected_pools, pool_lines, process_lines
 from ranktop.reconcile.lines.logged import logged_pool_lines
 from ranktop.reconcile.lines.node import node_lines, request_lines
+from ranktop.reconcile.lines.layers import layer_line
+from ranktop.reconcile.lines.pd import pd_lines
 from ranktop.reconcile.lines.placement import local_line
+from ranktop.reconcile.lines.rates import rate_lines
 from ranktop.reconcile.lines.tokens import token_lines
 from ranktop.reconcile.logged import LoggedServer, tag_of
 from ranktop.reconcile.pins import Pins, judge_pins
@@ -45,6 +50,9 @@ class NodeView(Struct, frozen=True):
     digests: Mapping[str, PageDigest]
     thresholds: Thresholds
     logged: Mapping[str, LoggedServer] = {}
+    shmem_before_bytes: int | None = None
+    """Shmem of the host from before any server ran, None where that was not seen."""
+    log: EventLog = EventLog()
 
 
 def server_ids(sample: Sample, logged: Mapping[str, LoggedServer]) -> tuple[str, ...]:
@@ -88,7 +96,8 @@ def judge_ranks(view: NodeView, servers: Sequence[ServerVerdict]) -> tuple[RankV
 def judge_node(view: NodeView, servers: Sequence[ServerVerdict], ranks: Sequence[RankVerdict]) -> NodeVerdict:
     """The node's lines."""
     plans = [server.plan for server in servers if server.plan is not None and server.pid is not None]
-    return NodeVerdict((*node_lines(view.sample, plans, ranks), *request_lines(servers)))
+    lines = (*node_lines(view.sample, plans, ranks, view.thresholds), *request_lines(servers))
+    return NodeVerdict(with_pool_growth(lines, ranks, view.shmem_before_bytes, view.sample.host))
 
 
 def node_tiers(servers: Sequence[ServerVerdict]) -> TierShares:
@@ -179,12 +188,27 @@ def _order(tag: str, live: Mapping[str, RankProcess], planned: Mapping[str, Rank
 
 def _said(view: NodeView, server: ServerVerdict, process: RankProcess | None, plan: RankPlan | None) -> Reported:
     told = view.digests.get(server.id)
-    if process is not None:
-        tag = process.tag
-    else:
-        tag = RankTag(dp=plan.dp, pp=plan.pp, cp=plan.cp, tp=plan.tp) if plan else RankTag()
     info = view.sample.infos.get(server.id)
-    return reported(told.series if told else None, tag, info, server.transfers, max(1, server.ranks))
+    return reported(told.series if told else None, _rank_tag(process, plan), info)
+
+
+def _rank_tag(process: RankProcess | None, plan: RankPlan | None) -> RankTag:
+    if process is not None:
+        return process.tag
+    return RankTag(dp=plan.dp, pp=plan.pp, cp=plan.cp, tp=plan.tp) if plan else RankTag()
+
+
+def _served_lines(
+    view: NodeView, server: ServerVerdict, name: str, tag: RankTag, plan: RankPlan | None, said: Reported
+) -> Iterator[Line]:
+    """What SGLang's metrics and log tell of the rank's tokens, copies, hand-offs and layers."""
+    told = view.digests.get(server.id)
+    stale = _is_stale(view.sample, "metrics", server.id)
+    has_given_up = name in view.log.newest(server.id, "pd_register_gave_up")
+    yield from token_lines(plan, said, stale)
+    yield from rate_lines(told.gains if told else None, tag, stale)
+    yield from pd_lines(told.series if told else None, server.role, tag, has_given_up, stale)
+    yield layer_line(plan, view.log.newest(server.id, "layer_plan").get(name))
 
 
 def _matches(sample: Sample, process: RankProcess | None, plan: RankPlan | None) -> tuple[PoolMatch, ...] | None:
@@ -227,7 +251,7 @@ def _rank(
         *_pool_lines(view, server.id, tag, plan, matches, process),
         *process_lines(process, pins, plan),
         local_line(placements, gpu_node, sample.numa or (), view.thresholds),
-        *token_lines(plan, said, _is_stale(sample, "metrics", server.id)),
+        *_served_lines(view, server, tag, _rank_tag(process, plan), plan, said),
     )
     return RankVerdict(
         server=server.id,

@@ -46,6 +46,8 @@ class Lives(Struct, frozen=True):
     returned: Mapping[RankKey, ReturnedRank] = {}
     stuck_since: Mapping[RankKey, float] = {}
     """Monotonic seconds since when a rank is seen in D, Z or X without a break."""
+    orphan_since: Mapping[RankKey, float] = {}
+    """The same for a rank without a main process."""
 
 
 def follow(known: Lives, sample: Sample) -> Lives:
@@ -74,6 +76,7 @@ def follow(known: Lives, sample: Sample) -> Lives:
         stuck_since={
             key: known.stuck_since.get(key, now) for key, rank in present.items() if rank.state in _STUCK_STATES
         },
+        orphan_since={key: known.orphan_since.get(key, now) for key, rank in present.items() if rank.orphan},
     )
 
 

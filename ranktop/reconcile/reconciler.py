@@ -66,6 +66,7 @@ class Reconciler:
         self._sglang = sglang
         self._since_start = since_start
         self._logged: dict[str, LoggedServer] = {}
+        self._shmem_before_bytes: int | None = None
         self._plans: dict[str, tuple[_PlanKey, ServerPlan]] = {}
         self._digests: dict[str, PageDigest] = {}
         self._lives = Lives()
@@ -89,6 +90,7 @@ class Reconciler:
             plans={server: self._plan(server, sample) for server in server_ids(sample, self._logged)},
             digests=self._digests,
             logged=self._logged,
+            shmem_before_bytes=self._shmem_before_bytes,
             log=self._past.log,
             thresholds=self._thresholds,
         )
@@ -108,6 +110,7 @@ class Reconciler:
             gone=tuple(self._lives.gone.values()),
             returned=tuple(self._lives.returned.values()),
             stuck_since=self._lives.stuck_since,
+            orphan_since=self._lives.orphan_since,
             hbm=self._hbm,
             previous=self._previous,
             history=self._history,
@@ -157,6 +160,8 @@ class Reconciler:
         for server in {event.server for event in sample.events if event.server is not None}:
             own = (event for event in sample.events if event.server == server)
             self._logged[server] = fold(self._logged.get(server, LoggedServer()), own)
+        if sample.host is not None and not server_ids(sample, self._logged):
+            self._shmem_before_bytes = sample.host.shmem_bytes
         self._lives = follow(self._lives, sample)
 
     def _note(

@@ -69,7 +69,8 @@ def _pool_line(host: HostPlan, match: PoolMatch, thresholds: Thresholds) -> Line
     if match.mapping is None or match.seen_bytes is None:
         detail = "no resident mapping of this size"
         return compare(match.line, match.planned_bytes, None, source="computed", detail=detail)
-    page_a_layer = host.row_bytes * 64 * host.layers
+    page_tokens = host.tokens // host.pages if host.tokens and host.pages else 64
+    page_a_layer = host.row_bytes * page_tokens * host.layers
     tolerance = max(
         match.planned_bytes * thresholds.pool_tolerance_ratio, page_a_layer, match.mapping.page_size_bytes - 1
     )

@@ -6,19 +6,24 @@ from collections.abc import Iterator, Sequence
 
 from ranktop.plan.plan import Plan
 from ranktop.reconcile.compare import compare, reading
+from ranktop.reconcile.headrooms import group_uses, node_headroom_bytes
+from ranktop.reconcile.thresholds import Thresholds
 from ranktop.reconcile.verdict import Line, RankVerdict, ServerVerdict, Source
 from ranktop.sample import Host, NumaNode, Sample
 
 _POOLS = ("host.primary", "host.indexer", "host.draft", "host.draft_indexer")
 
 
-def node_lines(sample: Sample, plans: Sequence[Plan], ranks: Sequence[RankVerdict]) -> Iterator[Line]:
+def node_lines(
+    sample: Sample, plans: Sequence[Plan], ranks: Sequence[RankVerdict], thresholds: Thresholds
+) -> Iterator[Line]:
     """All lines of the node. A source that has not answered leaves its lines `unknown`."""
     host = sample.host
     source: Source = "simulated" if host and host.source == "simulated" else "measured"
     missing = _why(sample, "hostmem")
     yield reading("host.total", host.total_bytes if host else None, source=source, missing=missing)
     yield reading("host.available", host.available_bytes if host else None, source=source, missing=missing)
+    yield _cgroup(sample, thresholds)
     yield _pools(plans, ranks)
     yield _reserve(host, plans)
     yield _hugepages(host, source, missing)
@@ -46,16 +51,35 @@ def request_lines(servers: Sequence[ServerVerdict]) -> Iterator[Line]:
         )
 
 
+def _cgroup(sample: Sample, thresholds: Thresholds) -> Line:
+    """The working set under the limit that leaves least; `planned` is that limit."""
+    uses = group_uses(sample)
+    if not uses:
+        missing = "the ranks' cgroups have no limit" if sample.cgroups else _why(sample, "cgroup")
+        return reading("host.cgroup", None, source=None, missing=missing)
+    use = uses[0]
+    return Line(
+        "host.cgroup",
+        planned=use.limit_bytes,
+        seen=use.working_set_bytes,
+        difference=use.working_set_bytes - use.limit_bytes,
+        status="over" if use.working_set_bytes > thresholds.cgroup_share * use.limit_bytes else "ok",
+        source="simulated" if use.source == "simulated" else "measured",
+        detail=f"working set without file pages and reclaimable slab, under the limit of {use.limit_path}",
+    )
+
+
 def _pools(plans: Sequence[Plan], ranks: Sequence[RankVerdict]) -> Line:
     planned = [plan.node.allocated_bytes for plan in plans if plan.node.allocated_bytes is not None]
-    seen = [
-        int(line.mapped_bytes)
+    mapped = [
+        (line.mapped_bytes, int(line.seen))
         for rank in ranks
         for line in rank.lines
-        if line.line in _POOLS and line.mapped_bytes is not None
+        if line.line in _POOLS and line.mapped_bytes is not None and line.seen is not None
     ]
-    # Every pool is rounded up to whole pages by the kernel.
-    rounding = 4096 * len(seen)
+    seen = [size for size, _ in mapped]
+    # Every pool is rounded up by the kernel to whole pages of 4 KiB, 2 MiB or 1 GiB.
+    rounding = sum(size - exact for size, exact in mapped)
     return compare(
         "host.pools",
         sum(planned) if planned else None,
@@ -86,11 +110,12 @@ def _hugepages(host: Host | None, source: Source, missing: str) -> Line:
 
 def _numa(node: NumaNode, sample: Sample, ranks: Sequence[RankVerdict]) -> Iterator[Line]:
     source: Source = "simulated" if node.source == "simulated" else "measured"
-    parts = (node.free_bytes, node.active_file_bytes, node.inactive_file_bytes, node.slab_reclaimable_bytes)
-    headroom = None
-    if node.free_bytes is not None:
-        headroom = max(0, sum(part or 0 for part in parts) - (node.watermark_low_bytes or 0))
-    yield reading(f"numa.{node.node}.headroom", headroom, source=source, missing="the node's meminfo says nothing")
+    yield reading(
+        f"numa.{node.node}.headroom",
+        node_headroom_bytes(node),
+        source=source,
+        missing="the node's meminfo says nothing",
+    )
     yield reading(
         f"numa.{node.node}.pools",
         _pool_bytes_on(node.node, sample, ranks),

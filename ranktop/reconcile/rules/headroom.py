@@ -1,66 +1,137 @@
-"""Room for what is still to come on the host: HOST-HEADROOM."""
+"""Room for what is still to come on the host: HOST-HEADROOM, NUMA-NODE-FULL."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from ranktop.finding import Finding
+from ranktop.reconcile.allocation import Pending, pending_pools
+from ranktop.reconcile.counters import NODE_HEADROOM
+from ranktop.reconcile.grouping import rank_span
+from ranktop.reconcile.headrooms import bound_nodes, group_uses, node_headroom_bytes
 from ranktop.reconcile.history import Track
 from ranktop.reconcile.rules.rule import Context
 from ranktop.reconcile.trend import trend
 
+_SMALLER = (
+    "stop one server on this node, or relaunch with a smaller --hicache-size (`ranktop preflight` prints the largest "
+    "that fits this cgroup, each NUMA node and the HBM)"
+)
+
 
 def host_headroom(context: Context) -> Iterator[Finding]:
-    """Less is available than the ranks still have to allocate, or the trend reaches the limit within minutes."""
-    host = context.sample.host
-    if host is None or host.available_bytes is None or host.total_bytes is None:
-        return
-    source = host.source
-    still = still_to_allocate_bytes(context)
-    loading = any(not server.is_ready for server in context.servers if server.plan)
-    reserve = context.node.line("host.reserve").planned or 0
-    needed = still + (int(reserve) if loading else 0)
-    if still > 0 and host.available_bytes < needed:
-        yield Finding(
-            "HOST-HEADROOM",
-            "breach",
-            f"{host.available_bytes / 1e9:.2f} GB available, {still / 1e9:.2f} GB of planned pools still to come"
-            + (f" and {reserve / 1e9:.2f} GB reserve" if loading else ""),
-            evidence={"available_bytes": host.available_bytes, "still_to_allocate_bytes": still, "reserve": reserve},
-            sources={"available_bytes": source, "still_to_allocate_bytes": "computed", "reserve": "computed"},
-            advice="the kernel will kill the largest rank: stop one server on this node, or relaunch with a smaller "
-            "--hicache-size (`ranktop preflight` prints the largest that fits)",
-        )
-    limits = context.thresholds
-    left = time_to_limit_seconds(context.history.track(("", "", "host.available"), limits.headroom_trend_seconds))
-    scarce = host.available_bytes < host.total_bytes * limits.headroom_trend_share
-    if left is not None and left < limits.headroom_critical_seconds and scarce and not loading:
-        yield Finding(
-            "HOST-HEADROOM",
-            "critical",
-            f"{host.available_bytes / 1e9:.2f} GB available and falling: none left in {left:.0f} s at this rate",
-            evidence={"available_bytes": host.available_bytes, "time_to_limit_seconds": round(left, 1)},
-            sources={"available_bytes": source, "time_to_limit_seconds": "inferred"},
-            advice="drain this node now; find what grows in the anon column, pools do not grow after ready",
-        )
+    """Less can be taken than the ranks still have to allocate, or the trend reaches the limit within minutes."""
+    pending = pending_pools(context.sample, context.ranks)
+    yield from _too_little(context, sum(rank.pending_bytes for rank in pending))
+    yield from _running_out(context)
 
 
-def still_to_allocate_bytes(context: Context) -> int:
-    """Planned pools of ranks that live and have not mapped them yet."""
-    total = 0
-    for rank in context.ranks:
-        if rank.pid is None or rank.pid not in context.sample.mappings:
+def node_full(context: Context) -> Iterator[Finding]:
+    """A NUMA node has less than the ranks bound to it still have to allocate there."""
+    pending = [rank for rank in pending_pools(context.sample, context.ranks) if rank.node is not None]
+    for node in context.sample.numa or () if pending else ():
+        bound = [rank for rank in pending if rank.node == node.node and rank.pending_bytes]
+        headroom = node_headroom_bytes(node)
+        growth = sum(rank.pending_bytes for rank in bound)
+        if headroom is None or headroom >= growth:
             continue
-        for line in rank.lines:
-            if line.line.startswith("host.") and line.line in _POOLS and line.planned and line.seen is None:
-                total += int(line.planned)
-    return total
+        yield _node_full(node.node, bound, headroom, growth, node.source)
 
 
-_POOLS = frozenset({"host.primary", "host.indexer", "host.draft", "host.draft_indexer"})
+def _too_little(context: Context, still: int) -> Iterator[Finding]:
+    host = context.sample.host
+    if still <= 0:
+        return
+    limits: list[tuple[str, int, str]] = []
+    if host is not None and host.available_bytes is not None:
+        limits.append(("MemAvailable", host.available_bytes, host.source))
+    limits += [(f"cgroup {use.limit_path}", use.headroom_bytes, use.source) for use in group_uses(context.sample)]
+    if not limits:
+        return
+    name, left, source = min(limits, key=lambda limit: limit[1])
+    # SGLang checks its reserve at start only.
+    reserve = int(context.node.line("host.reserve").planned or 0) if _is_loading(context) else 0
+    if left >= still + reserve:
+        return
+    yield Finding(
+        "HOST-HEADROOM",
+        "breach",
+        f"{left / 1e9:.2f} GB can still be taken ({name}), {still / 1e9:.2f} GB of planned pools are still to come"
+        + (f" and {reserve / 1e9:.2f} GB are reserve" if reserve else ""),
+        evidence={
+            "limit": name,
+            "headroom_bytes": left,
+            "still_to_allocate_bytes": still,
+            "reserve_bytes": reserve,
+            "short_bytes": still + reserve - left,
+        },
+        sources={
+            "headroom_bytes": source,
+            "still_to_allocate_bytes": "inferred",
+            "reserve_bytes": "computed",
+            "short_bytes": "inferred",
+        },
+        advice=f"the kernel will kill the largest rank: {_SMALLER}",
+    )
 
 
-def time_to_limit_seconds(available: Track) -> float | None:
-    """Seconds until nothing is available, by a straight line. None when it does not fall or is not known yet."""
-    fall = trend(available.seconds, available.values)
-    return available.values[-1] / -fall.per_second if fall is not None and fall.per_second < 0 else None
+def _running_out(context: Context) -> Iterator[Finding]:
+    """Pools do not grow after ready, so a fall is something else. While loading, their own fall is planned for."""
+    host = context.sample.host
+    if _is_loading(context):
+        return
+    share = context.thresholds.headroom_trend_share
+    falls: list[tuple[float, str, float, str]] = []
+    if host is not None and host.available_bytes is not None and host.available_bytes < share * (host.total_bytes or 0):
+        left = _left(context, ("", "", "host.available"))
+        if left is not None:
+            falls.append((left, "MemAvailable", host.available_bytes, host.source))
+    for node in context.sample.numa or ():
+        headroom = node_headroom_bytes(node)
+        if headroom is None or not node.total_bytes or headroom >= share * node.total_bytes:
+            continue
+        # Only a rank that is bound to a full node is killed for it; others are given memory elsewhere.
+        left = _left(context, (str(node.node), "", NODE_HEADROOM)) if node.node in bound_nodes(context.sample) else None
+        if left is not None:
+            falls.append((left, f"NUMA node {node.node}", headroom, node.source))
+    if not falls:
+        return
+    seconds, name, headroom, source = min(falls)
+    if seconds >= context.thresholds.headroom_critical_seconds:
+        return
+    yield Finding(
+        "HOST-HEADROOM",
+        "critical",
+        f"{name}: {headroom / 1e9:.2f} GB left and falling, none left in {seconds:.0f} s at this rate",
+        evidence={"limit": name, "headroom_bytes": int(headroom), "time_to_limit_seconds": round(seconds, 1)},
+        sources={"headroom_bytes": source, "time_to_limit_seconds": "inferred"},
+        advice="drain this node now; find what grows in the anon column, pools do not grow after ready",
+    )
+
+
+def _left(context: Context, key: tuple[str, str, str]) -> float | None:
+    return time_to_limit_seconds(context.history.track(key, context.thresholds.headroom_trend_seconds))
+
+
+def time_to_limit_seconds(headroom: Track) -> float | None:
+    """Seconds until nothing is left, by a straight line. None when it does not fall or is not known yet."""
+    fall = trend(headroom.seconds, headroom.values)
+    return headroom.values[-1] / -fall.per_second if fall is not None and fall.per_second < 0 else None
+
+
+def _is_loading(context: Context) -> bool:
+    return any(not server.is_ready for server in context.servers if server.plan)
+
+
+def _node_full(node: int, bound: list[Pending], headroom: int, growth: int, source: str) -> Finding:
+    ranks = [rank.rank for rank in bound]
+    return Finding(
+        "NUMA-NODE-FULL",
+        "critical",
+        f"node {node} can give {headroom / 1e9:.2f} GB, {rank_span(ranks)} bound to it still need "
+        f"{growth / 1e9:.2f} GB there",
+        evidence={"node": node, "headroom_bytes": headroom, "growth_bytes": growth, "bound_ranks": len(bound)},
+        sources={"headroom_bytes": source, "growth_bytes": "inferred", "bound_ranks": "inferred"},
+        advice="membind is strict: the kernel kills although the other node has room. "
+        f"Before it does: {_SMALLER}, or move ranks to the other node",
+    )

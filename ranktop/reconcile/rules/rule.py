@@ -61,6 +61,8 @@ class Context(Struct, frozen=True):
     returned: tuple[ReturnedRank, ...] = ()
     stuck_since: Mapping[RankKey, float] = {}
     """By rank: monotonic seconds since when its process is in D, Z or X without a break."""
+    orphan_since: Mapping[RankKey, float] = {}
+    """The same for a rank whose main process is gone."""
     hbm: Mapping[RankKey, RankHbm] = {}
     """By rank: HBM baselines and peaks."""
     seen_up: frozenset[str] = frozenset()

@@ -1,0 +1,175 @@
+"""The kernel killed something for memory: HOST-OOM-KILL."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from ranktop.finding import Finding
+from ranktop.reconcile.counters import OOM_KILLS
+from ranktop.reconcile.rules.rule import Context
+from ranktop.reconcile.windows import gained
+from ranktop.sample import Cgroup, Event
+
+_GROWTH_SECONDS = 120.0
+_CONSTRAINTS = {
+    "CONSTRAINT_MEMCG": "the memory limit of a cgroup",
+    "CONSTRAINT_MEMORY_POLICY": "a NUMA node that the victim is bound to was full",
+    "CONSTRAINT_CPUSET": "the memory nodes of a cpuset were full",
+    "CONSTRAINT_NONE": "the host's memory",
+}
+_SIZES = ("anon_rss_bytes", "shmem_rss_bytes", "file_rss_bytes", "total_vm_bytes", "pid")
+_ADVICE = (
+    "run `ranktop why` before anything restarts; then `ranktop preflight` with the flags of this launch prints the "
+    "largest --hicache-size that fits this cgroup, each NUMA node and the HBM"
+)
+
+
+class Grew(NamedTuple):
+    """Which rank's own memory grew most before a kill, and how far that explains it."""
+
+    rank: str | None
+    growth_bytes: int
+    confidence: str
+
+
+def oom_kill(context: Context) -> Iterator[Finding]:
+    """One finding a victim, by the kernel's log; without it, one by the kernel's and the cgroups' counts."""
+    since = context.sample.at_unix_seconds - context.thresholds.event_seconds
+    kills = list(context.incidents.of("oom_kill", since_unix_seconds=since))
+    newest: dict[tuple[str | None, str | None], Event] = {}
+    for event in kills:
+        newest[event.server, event.rank] = event
+    for event in newest.values():
+        yield _killed(context, event, kills)
+    if not kills:
+        yield from _counted(context)
+
+
+def _killed(context: Context, event: Event, kills: list[Event]) -> Finding:
+    fields = event.fields
+    constraint = str(fields.get("constraint") or ("CONSTRAINT_MEMCG" if fields.get("memcg") else ""))
+    group = _group_of(context, fields)
+    is_foreign = _is_foreign(context, event, constraint)
+    grew = grew_last(context)
+    evidence: dict[str, Any] = {name: fields[name] for name in _SIZES if name in fields}
+    evidence |= {
+        "constraint": constraint or None,
+        "limit_path": fields.get("oom_memcg"),
+        "limit_bytes": group.limit_bytes if group else None,
+        "oom_group": _is_whole_group(context, event, group),
+        "kills": len(kills),
+        "grew_last": grew.rank,
+        "grew_last_bytes": grew.growth_bytes,
+        "grew_last_confidence": grew.confidence,
+    }
+    shmem = fields.get("shmem_rss_bytes")
+    held = f", {shmem / 1e9:.2f} GB of it shared memory" if isinstance(shmem, int) else ""
+    cause = _CONSTRAINTS.get(constraint, "memory, by a constraint that the kernel's line did not name")
+    more = f"; {len(kills)} kills in the last hour" if len(kills) > 1 else ""
+    return Finding(
+        "HOST-OOM-KILL",
+        "info" if is_foreign else "critical",
+        f"the kernel killed pid {fields.get('pid')} ({fields.get('comm', '?')}){held}: {cause}"
+        + (" of another tenant" if is_foreign else "")
+        + more
+        + ("" if is_foreign else f". {_who_grew(grew)}"),
+        scope="rank" if event.rank is not None else "node",
+        server=event.server,
+        rank=event.rank,
+        evidence=evidence,
+        sources={name: "inferred" if name.startswith("grew") else "logged" for name in evidence},
+        advice="nothing to do for the ranks of this node" if is_foreign else _ADVICE,
+    )
+
+
+def _counted(context: Context) -> Iterator[Finding]:
+    seconds = context.thresholds.counter_seconds
+    host = context.sample.host
+    groups = {cgroup.path: cgroup for cgroup in context.sample.cgroups.values() if cgroup.oom_kill_count}
+    ours = round(sum(gained(context.history.track((path, "", OOM_KILLS), seconds)) for path in groups))
+    on_host = 0
+    if host is not None and host.oom_kill_count:
+        on_host = round(gained(context.history.track(("", "", OOM_KILLS), seconds)))
+    if not ours and not on_host:
+        return
+    grew = grew_last(context)
+    where = "in the ranks' cgroup" if ours else "on this host"
+    yield Finding(
+        "HOST-OOM-KILL",
+        "critical",
+        f"{ours or on_host} processes were killed for memory {where} in the last {seconds / 60:.0f} min; the kernel's "
+        f"log, which names them, was not readable. {_who_grew(grew)}",
+        evidence={
+            "kills": ours or on_host,
+            "grew_last": grew.rank,
+            "grew_last_bytes": grew.growth_bytes,
+            "grew_last_confidence": grew.confidence,
+        },
+        sources={
+            "kills": host.source if host is not None else "measured",
+            "grew_last": "inferred",
+            "grew_last_bytes": "inferred",
+            "grew_last_confidence": "inferred",
+        },
+        advice=f"{_ADVICE}; `ranktop doctor` says what reading the kernel's log needs",
+    )
+
+
+def grew_last(context: Context) -> Grew:
+    """The rank whose anonymous memory grew most in the two minutes before it was last read.
+
+    `likely` when that is at least half of what MemAvailable lost meanwhile; the victim itself is only the largest of
+    near-equals.
+    """
+    growth: dict[str, float] = {}
+    ids = {(rank.server, rank.rank) for rank in context.ranks}
+    ids |= {(gone.process.server, str(gone.process.tag)) for gone in context.gone}
+    for server, rank in ids:
+        values = context.history.track((server, rank, "host.anon"), _GROWTH_SECONDS).values
+        if len(values) > 1:
+            growth[rank] = values[-1] - min(values)
+    lost = context.history.track(("", "", "host.available"), _GROWTH_SECONDS).values
+    fall = max(lost) - min(lost) if len(lost) > 1 else 0.0
+    if not growth:
+        return Grew(None, 0, "unknown")
+    rank, most = max(growth.items(), key=lambda item: item[1])
+    if most <= 0 or most < fall / 2:
+        return Grew(None, round(most), "unknown")
+    return Grew(rank, round(most), "likely" if fall > 0 else "unknown")
+
+
+def _who_grew(grew: Grew) -> str:
+    if grew.rank is None:
+        return "The victim is the largest of near-equals; no rank's own memory grew enough to be the cause"
+    return (
+        f"The victim is the largest of near-equals; {grew.rank} grew last, by {grew.growth_bytes / 1e9:.2f} GB "
+        f"({grew.confidence})"
+    )
+
+
+def _group_of(context: Context, fields: dict[str, Any]) -> Cgroup | None:
+    path = fields.get("oom_memcg")
+    groups = context.sample.cgroups.values()
+    return next((group for group in groups if path in (group.path, group.limit_path)), None)
+
+
+def _is_whole_group(context: Context, event: Event, group: Cgroup | None) -> bool | None:
+    """memory.oom.group: the whole cgroup dies together."""
+    if group is not None and group.oom_group is not None:
+        return group.oom_group
+    return True if any(True for _ in context.incidents.of("oom_group")) else None
+
+
+def _is_foreign(context: Context, event: Event, constraint: str) -> bool:
+    """A cgroup that holds none of our ranks reached its own limit. Only said where both paths are known."""
+    path = event.fields.get("oom_memcg")
+    if constraint != "CONSTRAINT_MEMCG" or not isinstance(path, str) or event.rank is not None:
+        return False
+    # Inside a cgroup namespace the ranks' paths are relative and tell nothing.
+    own = [group.path for group in context.sample.cgroups.values()]
+    if not own or any(other == "/" or other.startswith("/..") for other in own):
+        return False
+    return not any(other == path or other.startswith(f"{path.rstrip('/')}/") for other in own) and not any(
+        gone.process.pid == event.fields.get("pid") for gone in context.gone
+    )
