@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ranktop.reconcile.series import Series
+from ranktop.reconcile.lines.rates import Gains
+from ranktop.reconcile.series import Series, seconds_between, window
 from ranktop.reconcile.service import service
 from ranktop.reconcile.tiers import tier_shares, transfer_rates
 from ranktop.reconcile.verdict import Service, TierShares, TransferRates
@@ -20,6 +21,7 @@ class PageDigest(NamedTuple):
     version: str | None
     ranks: int
     series: Series
+    gains: Gains
     tiers: TierShares
     transfers: TransferRates
     service: Service
@@ -39,6 +41,7 @@ def digest(known: PageDigest | None, page: MetricsPage, version: str | None, ran
         version,
         ranks,
         Series(page),
+        Gains(window(previous, page), seconds_between(previous, page), version, ranks),
         tier_shares(previous, page, version),
         transfer_rates(previous, page, version, ranks),
         service(previous, page),

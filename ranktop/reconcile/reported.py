@@ -6,7 +6,6 @@ from msgspec import Struct
 
 from ranktop.plan.plan import GIB
 from ranktop.reconcile.series import RankLabels, Series, labels_of
-from ranktop.reconcile.verdict import TransferRates
 from ranktop.sample import RankTag, ServerInfo
 
 
@@ -26,18 +25,10 @@ class Reported(Struct, frozen=True):
     accept_length: float | None = None
     accept_rate: float | None = None
     tokens_are_group: bool = False
-    backup_bytes_per_second: float | None = None
-    load_back_bytes_per_second: float | None = None
-    rates_are_group: bool = False
 
 
-def reported(
-    series: Series | None, tag: RankTag, info: ServerInfo | None, transfers: TransferRates, ranks: int
-) -> Reported:
-    """From the newest page; memory falls back on `/server_info`, which tells it of the first rank alone.
-
-    Until 0.5.20 the L2 counters of all ranks are one series, so a rank's rate is an equal share of it.
-    """
+def reported(series: Series | None, tag: RankTag, info: ServerInfo | None) -> Reported:
+    """From the newest page; memory falls back on `/server_info`, which tells it of the first rank alone."""
     if series is None:
         return _from_info(info)
     labels = labels_of(tag)
@@ -69,9 +60,6 @@ def reported(
         accept_length=gauge("spec_accept_length"),
         accept_rate=gauge("spec_accept_rate"),
         tokens_are_group=used is not None and used.group,
-        backup_bytes_per_second=_share(transfers.backup_bytes_per_second, ranks),
-        load_back_bytes_per_second=_share(transfers.load_back_bytes_per_second, ranks),
-        rates_are_group=ranks > 1,
     )
 
 
@@ -93,7 +81,3 @@ def _is_rank(row: dict[str, str], labels: RankLabels) -> bool:
 
 def _gib(value: float | None) -> int | None:
     return round(value * GIB) if value is not None else None
-
-
-def _share(total: float | None, ranks: int) -> float | None:
-    return total / ranks if total is not None else None

@@ -1,4 +1,4 @@
-"""A rank's tokens in the GPU pool (L1) and the host pool (L2), and what moves between them."""
+"""A rank's tokens in the GPU pool (L1) and the host pool (L2), and how many drafted tokens it accepts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _UNSAID = "no rank of this group reports it"
 
 
 def token_lines(plan: RankPlan | None, said: Reported, stale: bool) -> Iterator[Line]:
-    """L1 and L2 occupancy, transfer rates, acceptance."""
+    """L1 and L2 occupancy, acceptance."""
     group = said.tokens_are_group
     yield reading("l1.tokens", said.l1_capacity_tokens, unit="tokens", source="reported", missing=_UNSAID, stale=stale)
     for name, value in (
@@ -34,19 +34,6 @@ def token_lines(plan: RankPlan | None, said: Reported, stale: bool) -> Iterator[
         group=group,
         stale=stale,
     )
-    for name, rate in (
-        ("rate.backup", said.backup_bytes_per_second),
-        ("rate.load_back", said.load_back_bytes_per_second),
-    ):
-        yield reading(
-            name,
-            rate,
-            unit="bytes_per_second",
-            source="reported",
-            missing="needs two metrics pages",
-            group=said.rates_are_group,
-            stale=stale,
-        )
     for name, value, unit in (
         ("spec.accept_length", said.accept_length, "count"),
         ("spec.accept_rate", said.accept_rate, "ratio"),
@@ -54,5 +41,3 @@ def token_lines(plan: RankPlan | None, said: Reported, stale: bool) -> Iterator[
         yield reading(
             name, value, unit=unit, source="reported", missing="no speculation seen", group=group, stale=stale
         )
-    owned = plan.layers.owned if plan else None
-    yield compare("layers.owned", owned, None, unit="count", source="computed", detail="needs the server's log")

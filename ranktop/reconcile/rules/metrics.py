@@ -74,7 +74,8 @@ def rank0_only(context: Context) -> Iterator[Finding]:
 def metrics_dedup(context: Context) -> Iterator[Finding]:
     """Series that this version merges or repeats over ranks, and how they were read."""
     for server in context.servers:
-        if server.id not in context.sample.metrics or server.ranks < 2:
+        kept = context.ledgers.get(server.id, ())
+        if server.ranks < 2 or not kept or not (kept[-1].backup_tokens or kept[-1].evicted_tokens):
             continue
         plan = server.plan
         merged = is_before(server.version, "0.5.21")

@@ -1,0 +1,122 @@
+"""What a rank moves between the tiers, a second."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from ranktop.reconcile.compare import reading
+from ranktop.reconcile.series import Series, labels_of
+from ranktop.reconcile.tiers import is_absent_zero
+from ranktop.reconcile.verdict import Line
+from ranktop.sample import RankTag
+
+
+class Gains(NamedTuple):
+    """What a server's counters gained between two pages, for its ranks. `ranks` is how many it has."""
+
+    series: Series
+    seconds: float | None
+    version: str | None
+    ranks: int
+
+
+class _Counter(NamedTuple):
+    line: str
+    unit: str
+    name: str
+    labels: tuple[tuple[str, str], ...] = ()
+
+
+_RADIX = (
+    _Counter("rate.load_back", "bytes_per_second", "sglang:load_back_bytes_total"),
+    _Counter("rate.backup", "bytes_per_second", "sglang:hicache_backup_bytes_total"),
+    _Counter("rate.evict", "tokens_per_second", "sglang:evicted_tokens_total"),
+    _Counter("rate.dropped", "tokens_per_second", "sglang:hicache_dropped_tokens_total"),
+)
+_STORAGE = (
+    _Counter("rate.prefetch", "tokens_per_second", "sglang:prefetched_tokens_total"),
+    _Counter("rate.storage_backup", "tokens_per_second", "sglang:backuped_tokens_total"),
+)
+_COPIED = ("sglang:load_back_bytes_total", "sglang:hicache_backup_bytes_total")
+_COPYING = ("sglang:load_back_duration_seconds_sum", "sglang:hicache_backup_duration_seconds_sum")
+
+
+def rate_lines(gains: Gains | None, tag: RankTag, stale: bool) -> Iterator[Line]:
+    """Rates over the last two pages. Until 0.5.20 the ranks of a server are one series: a rank's rate is a share."""
+    if gains is None or gains.seconds is None:
+        for counter in (*_RADIX, *_STORAGE):
+            yield reading(counter.line, None, unit=counter.unit, source=None, missing="needs two metrics pages")
+        yield reading("rate.copy", None, unit="bytes_per_second", source=None, missing="needs two metrics pages")
+        return
+    for counter in _RADIX:
+        value, group = _of_rank(gains, counter.name, tag)
+        yield _rate(counter, gains, value, group, stale)
+    for counter in _STORAGE:
+        yield _rate(counter, gains, _own_storage(gains.series, counter.name, tag), False, stale)
+    copied, group = _sum_of(gains, _COPIED, tag)
+    copying, _ = _sum_of(gains, _COPYING, tag)
+    yield reading(
+        "rate.copy",
+        copied / copying if copied and copying else None,
+        unit="bytes_per_second",
+        source="reported",
+        missing="no copy between L1 and L2 in the window",
+        group=group,
+        stale=stale,
+    )
+
+
+def _rate(counter: _Counter, gains: Gains, value: float | None, group: bool, stale: bool) -> Line:
+    if value is None and is_absent_zero(gains.series, counter.name, gains.version):
+        value = 0.0
+    return reading(
+        counter.line,
+        value / gains.seconds if value is not None and gains.seconds else None,
+        unit=counter.unit,
+        source="reported",
+        missing="no such series on the page (no such tier, version or event yet)",
+        group=group,
+        stale=stale,
+    )
+
+
+def _of_rank(gains: Gains, name: str, tag: RankTag) -> tuple[float | None, bool]:
+    """The rank's own gain, or an equal share of a sum over ranks, and whether it is such a share.
+
+    From 0.5.21 radix series carry dp_rank, pp_rank and tp_rank, the last within the attention group: context-parallel
+    ranks and plain-DP replicas still share a label set.
+    """
+    rows = gains.series.rows(name)
+    if not rows:
+        return None, False
+    sets = {_place(row) for row, _ in rows}
+    if len(sets) != gains.ranks:
+        return sum(value for _, value in rows) / gains.ranks, gains.ranks > 1
+    labels = labels_of(tag)
+    width = len({place[2] for place in sets})
+    own = (labels.dp, labels.pp, labels.tp % width)
+    return sum(value for row, value in rows if _place(row) == own), False
+
+
+def _place(row: dict[str, str]) -> tuple[int, int, int]:
+    parts = [row.get(label, "0") for label in ("dp_rank", "pp_rank", "tp_rank")]
+    dp, pp, tp = (int(part) if part.isdecimal() else 0 for part in parts)
+    return dp, pp, tp
+
+
+def _sum_of(gains: Gains, names: tuple[str, ...], tag: RankTag) -> tuple[float | None, bool]:
+    found = [_of_rank(gains, name, tag) for name in names]
+    known = [value for value, _ in found if value is not None]
+    return sum(known) if known else None, any(group for _, group in found)
+
+
+def _own_storage(series: Series, name: str, tag: RankTag) -> float | None:
+    """Storage series are labelled per rank in every version, tp_rank within the attention group."""
+    rows = series.rows(name)
+    width = len({row.get("tp_rank", "0") for row, _ in rows}) or 1
+    labels = labels_of(tag)
+    own = (labels.dp, labels.pp, labels.tp % width)
+    cp = str(tag.cp or 0)
+    values = [value for row, value in rows if _place(row) == own and row.get("attn_cp_rank", "0") == cp]
+    return values[0] if len(values) == 1 else None
