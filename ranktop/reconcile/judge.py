@@ -21,6 +21,7 @@ from ranktop.reconcile.lines.placement import local_line
 from ranktop.reconcile.lines.rates import rate_lines
 from ranktop.reconcile.lines.tokens import token_lines
 from ranktop.reconcile.logged import LoggedServer, tag_of
+from ranktop.reconcile.pageranks import page_tags
 from ranktop.reconcile.pins import Pins, judge_pins
 from ranktop.reconcile.plans import ServerPlan
 from ranktop.reconcile.pools import PoolMatch, match_pools
@@ -81,14 +82,13 @@ def judge_ranks(view: NodeView, servers: Sequence[ServerVerdict]) -> tuple[RankV
     for server in servers:
         live = {str(rank.tag): rank for rank in processes.ranks if rank.server == server.id}
         planned = {rank.rank: rank for rank in server.plan.ranks} if server.plan else {}
-        told = view.logged.get(server.id)
-        logged = set(told.pools) | told.tags if told is not None and not planned else set[str]()
-        tags = sorted({**planned, **live} | dict.fromkeys(logged), key=lambda tag: _order(tag, live, planned))
+        known = {**planned, **live} or dict.fromkeys(_told_tags(view, server.id))
+        tags = sorted(known, key=lambda tag: _order(tag, live, planned))
         found += [(server, tag, live.get(tag), planned.get(tag)) for tag in tags]
     matches = {(server.id, tag): _matches(view.sample, process, plan) for server, tag, process, plan in found}
     pins = _pins(view.sample, servers, matches)
     return tuple(
-        _rank(view, server, tag, process, plan, matches[server.id, tag], _said(view, server, process, plan), pins)
+        _rank(view, server, tag, process, plan, matches[server.id, tag], _said(view, server, tag, process, plan), pins)
         for server, tag, process, plan in found
     )
 
@@ -186,16 +186,25 @@ def _order(tag: str, live: Mapping[str, RankProcess], planned: Mapping[str, Rank
     return (live[tag].tag if tag in live else tag_of(tag)).order[:4]
 
 
-def _said(view: NodeView, server: ServerVerdict, process: RankProcess | None, plan: RankPlan | None) -> Reported:
+def _told_tags(view: NodeView, server: str) -> set[str]:
+    """Ranks without a process and without a plan: those that a log or a metrics page names."""
+    logged, told = view.logged.get(server), view.digests.get(server)
+    tags = set(logged.pools) | logged.tags if logged is not None else set[str]()
+    return tags or (set(page_tags(told.series)) if told is not None else tags)
+
+
+def _said(
+    view: NodeView, server: ServerVerdict, tag: str, process: RankProcess | None, plan: RankPlan | None
+) -> Reported:
     told = view.digests.get(server.id)
     info = view.sample.infos.get(server.id)
-    return reported(told.series if told else None, _rank_tag(process, plan), info)
+    return reported(told.series if told else None, _rank_tag(tag, process, plan), info)
 
 
-def _rank_tag(process: RankProcess | None, plan: RankPlan | None) -> RankTag:
+def _rank_tag(tag: str, process: RankProcess | None, plan: RankPlan | None) -> RankTag:
     if process is not None:
         return process.tag
-    return RankTag(dp=plan.dp, pp=plan.pp, cp=plan.cp, tp=plan.tp) if plan else RankTag()
+    return RankTag(dp=plan.dp, pp=plan.pp, cp=plan.cp, tp=plan.tp) if plan else tag_of(tag)
 
 
 def _served_lines(
@@ -251,7 +260,7 @@ def _rank(
         *_pool_lines(view, server.id, tag, plan, matches, process),
         *process_lines(process, pins, plan),
         local_line(placements, gpu_node, sample.numa or (), view.thresholds),
-        *_served_lines(view, server, tag, _rank_tag(process, plan), plan, said),
+        *_served_lines(view, server, tag, _rank_tag(tag, process, plan), plan, said),
     )
     return RankVerdict(
         server=server.id,
