@@ -25,7 +25,7 @@ def headline(
         since = f", since {time_of_day_from_iso(first.since)}" if first.since else ""
         where = f"{rank_span(first.ranks)}: " if first.ranks else ""
         return f"{where}{first.message}{since}{more}", worst(loud)
-    if sample.processes is None:
+    if sample.processes is None and not servers:
         return _why_no_processes(sample), None
     if not servers:
         return "no SGLang server on this node yet: none of its processes is titled sglang::scheduler", None
