@@ -1,0 +1,136 @@
+"""Rows back to samples. Needs the schemas by id; says nothing about files."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from ranktop.recording.bounded import inflate
+from ranktop.recording.columns import Table, Unpacked
+from ranktop.recording.encoder import Chunk, PartRow, Segment, TailPart
+from ranktop.recording.errors import Damaged
+from ranktop.recording.parts import ROOT, Key, join, typed
+from ranktop.recording.schema import KnownSchema
+from ranktop.sample import Event, Sample
+
+MAX_ROW_BYTES = 64 << 20
+MAX_CHUNK_SAMPLES = 3600
+
+SchemaOf = Callable[[int], KnownSchema]
+"""Raises Damaged for an id that the file does not hold."""
+
+
+class PartValues:
+    """Typed values of parts, each made once: a part that stands still is one object in many samples."""
+
+    def __init__(self, schema_of: SchemaOf) -> None:
+        self._schema_of = schema_of
+        self._latest: dict[Key, tuple[object, Any]] = {}
+
+    def value(self, key: Key, identity: object, row: Callable[[], PartRow]) -> Any:
+        """The value of that part; `row` is asked only when `identity` is not that of the part's last value."""
+        known = self._latest.get(key)
+        if known is not None and known[0] == identity:
+            return known[1]
+        found = row()
+        try:
+            value = typed(key, self._schema_of(found.schema_id).value(found.numbers, found.changed_words))
+        except msgspec.ValidationError as problem:
+            raise Damaged(f"part {key[0] or 'sample'!r}: {problem}") from problem
+        self._latest[key] = (identity, value)
+        return value
+
+
+def read_tail(data: bytes, values: PartValues, events: tuple[Event, ...] = ()) -> Sample:
+    """The sample of one tail row. Damaged when it cannot be read."""
+    try:
+        rows = msgspec.msgpack.decode(data, type=list[TailPart])
+        parts: dict[Key, Any] = {}
+        for row in rows:
+            key = (row.field, row.server)
+            parts[key] = values.value(key, row.row, lambda row=row: row.row)
+        return join(parts, events)
+    except (msgspec.MsgspecError, ValueError, KeyError, TypeError, RecursionError) as problem:
+        raise Damaged(f"a tail row cannot be read: {problem}") from problem
+
+
+class _Run:
+    """One segment, its columns laid out only when somebody asks for a row of it."""
+
+    __slots__ = ("segment", "table")
+
+    def __init__(self, segment: Segment, table: Table | None) -> None:
+        self.segment = segment
+        self.table = table
+
+
+class OpenChunk:
+    """A chunk ready for random access: `sample(position)` for 0 <= position < count."""
+
+    def __init__(self, blob: bytes, schema_of: SchemaOf) -> None:
+        """Damaged when the bytes are no chunk or do not fit their schemas."""
+        try:
+            chunk = msgspec.msgpack.decode(inflate(blob, MAX_ROW_BYTES), type=Chunk)
+            if not 0 < chunk.count <= MAX_CHUNK_SAMPLES:
+                raise ValueError(f"{chunk.count} samples in a chunk")
+            self._lanes = Unpacked(chunk.ints, chunk.floats)
+            self._runs: dict[Key, tuple[list[int], list[_Run]]] = {}
+            for part in chunk.parts:
+                runs = [self._run(segment, schema_of) for segment in part.segments]
+                starts = [run.segment.starts[0] for run in runs]
+                if starts != sorted(set(starts)):
+                    raise ValueError("segments out of order")
+                self._runs[part.field, part.server] = (starts, runs)
+        except (msgspec.MsgspecError, ValueError, TypeError, IndexError, RecursionError) as problem:
+            raise Damaged(f"a chunk cannot be read: {problem}") from problem
+        self.count = chunk.count
+        self._values = PartValues(schema_of)
+
+    def sample(self, position: int, events: tuple[Event, ...] = ()) -> Sample:
+        """One sample. Damaged when a value does not fit its type."""
+        parts: dict[Key, Any] = {}
+        for key, (starts, runs) in self._runs.items():
+            index = bisect_right(starts, position) - 1
+            if index < 0 or runs[index].table is None:
+                continue
+            run = runs[index]
+            number = bisect_right(run.segment.starts, position) - 1
+            parts[key] = self._values.value(key, (index, number), lambda run=run, number=number: self._row(run, number))
+        try:
+            return join(parts, events)
+        except (KeyError, TypeError) as problem:
+            raise Damaged(f"a sample of a chunk lacks {problem}") from problem
+
+    def times(self) -> list[float]:
+        """The wall clock of every sample, in their order. Damaged when they do not all have one."""
+        try:
+            return [self._root(position)["at_unix_seconds"] for position in range(self.count)]
+        except KeyError as problem:
+            raise Damaged(f"samples of a chunk lack {problem}") from problem
+
+    def _root(self, position: int) -> dict[str, Any]:
+        starts, runs = self._runs[ROOT]
+        index = max(bisect_right(starts, position) - 1, 0)
+        run = runs[index]
+        number = max(bisect_right(run.segment.starts, position) - 1, 0)
+        return self._values.value(ROOT, (index, number), lambda: self._row(run, number))
+
+    def _run(self, segment: Segment, schema_of: SchemaOf) -> _Run:
+        if not segment.starts or segment.starts != sorted(set(segment.starts)) or segment.starts[0] < 0:
+            raise ValueError("rows out of order")
+        if segment.schema_id is None:
+            return _Run(segment, None)
+        rows = len(segment.starts)
+        if segment.changed_words and len(segment.changed_words) != rows:
+            raise ValueError("words do not fit their rows")
+        base = schema_of(segment.schema_id).schema.base
+        return _Run(segment, Table(segment.kinds, segment.constants, segment.mixed, rows, base, self._lanes))
+
+    def _row(self, run: _Run, number: int) -> PartRow:
+        assert run.table is not None
+        assert run.segment.schema_id is not None
+        words = run.segment.changed_words
+        return PartRow(run.segment.schema_id, run.table.row(number, self._lanes), words[number] if words else {})

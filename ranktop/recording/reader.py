@@ -1,0 +1,217 @@
+"""Reading a recording, also while it is written: any sample by number or time, all in order, events, rollups."""
+
+from __future__ import annotations
+
+import sqlite3
+from bisect import bisect_right
+from collections import OrderedDict, defaultdict
+from collections.abc import Iterator
+from typing import Any, NamedTuple, Self
+
+import msgspec
+
+from ranktop.recording.connection import connect, unreadable
+from ranktop.recording.decoder import MAX_CHUNK_SAMPLES, OpenChunk, PartValues, read_tail
+from ranktop.recording.errors import Damaged
+from ranktop.recording.index import Index, Span
+from ranktop.recording.notes import SAMPLE, Note
+from ranktop.recording.schema import KnownSchema
+from ranktop.recording.tables import BLOCK, CHUNK, EVENT, META, ROLLUP, SERIES, TAIL, Table
+from ranktop.sample import Event, Sample
+
+_OPEN_CHUNKS = 4
+_MAX_EVENTS = 1_000_000
+
+
+class Recorded(NamedTuple):
+    """One sample and its number."""
+
+    seq: int
+    sample: Sample
+
+
+class Recording:
+    """An open recording. RecordingError when it cannot be opened; damage inside is a gap, named in `damage`."""
+
+    def __init__(self, path: str, db: sqlite3.Connection | None = None) -> None:
+        """`db`: read that instead of the file (what was salvaged from it)."""
+        self.path = path
+        self._db = db or connect(path)
+        self._damage: dict[str, None] = {}
+        self._schemas: dict[int, KnownSchema] = {}
+        self._chunks: OrderedDict[int, OpenChunk] = OrderedDict()
+        self._tail_values = PartValues(self._schema)
+        try:
+            self.meta = {row[0]: row[1] for row in self._checked(META, "LIMIT 10000")}
+            self.index = Index(self._spans())
+        except BaseException:
+            self._db.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._db.close()
+
+    @property
+    def damage(self) -> list[str]:
+        """What could not be read so far, one line each."""
+        missing = self.index.missing()
+        told = [f"{missing} samples are missing between the first and the last"] if missing else []
+        return [*self._damage, *told]
+
+    def refresh(self) -> bool:
+        """Look whether the recorder has added samples. True when it has."""
+        before = self.index.spans[-1].last_seq if self.index.spans else 0
+        self.index = Index(self._spans())
+        return bool(self.index.spans) and self.index.spans[-1].last_seq > before
+
+    def sample(self, seq: int) -> Sample:
+        """One sample by its number. Damaged when it is not there, or its checksum does not hold."""
+        span = self.index.span_of(seq)
+        if span is None:
+            raise Damaged(f"sample {seq} is not in the recording")
+        if not span.is_chunk:
+            found = self._tail_sample(span)
+            if found is not None:
+                return found
+            # The recorder has put it into a chunk since.
+            self.refresh()
+            span = self.index.span_of(seq)
+            if span is None or not span.is_chunk:
+                raise Damaged(f"sample {seq} is not in the recording any more")
+        events = self._events_of(seq, seq)
+        return self._chunk(span).sample(seq - span.first_seq, events.get(seq, ()))
+
+    def samples(self, first_seq: int | None = None, last_seq: int | None = None) -> Iterator[Recorded]:
+        """Samples in the order they were taken; what is damaged is left out and noted."""
+        for span in self.index.spans:
+            if (first_seq is not None and span.last_seq < first_seq) or (
+                last_seq is not None and span.first_seq > last_seq
+            ):
+                continue
+            begin = max(span.first_seq, first_seq or 0)
+            end = min(span.last_seq, last_seq if last_seq is not None else span.last_seq)
+            try:
+                yield from self._span_samples(span, begin, end)
+            except Damaged as problem:
+                self._note_damage(f"{span.samples} samples from number {span.first_seq}: {problem}")
+
+    def seq_at(self, at_unix_seconds: float) -> int:
+        """The newest sample taken at or before that time, the first one when all are later. 0 when there is none."""
+        span = self.index.span_at(at_unix_seconds)
+        if span is None:
+            return 0
+        if at_unix_seconds < span.t0:
+            return self.index.seq(self.index.position(span.first_seq) - 1)
+        if not span.is_chunk:
+            return span.first_seq
+        try:
+            times = self._chunk(span).times()
+        except Damaged:
+            return span.first_seq
+        return span.first_seq + max(bisect_right(times, at_unix_seconds) - 1, 0)
+
+    def events(self, first_seq: int = 0, last_seq: int | None = None) -> list[Note]:
+        """What happened, in the order of the samples."""
+        where = "WHERE seq BETWEEN ? AND ? ORDER BY seq, id LIMIT ?"
+        last = last_seq if last_seq is not None else 1 << 62
+        return [Note(*row[1:]) for row in self._checked(EVENT, where, (first_seq, last, _MAX_EVENTS))]
+
+    def rollups(self) -> list[dict[str, Any]]:
+        """Rows of `rollup` by column name, in order."""
+        return [dict(zip(ROLLUP.names, row, strict=True)) for row in self._checked(ROLLUP, "ORDER BY id")]
+
+    def _spans(self) -> list[Span]:
+        spans: list[Span] = []
+        end = 0
+        for row in self._checked(CHUNK, "ORDER BY first_seq"):
+            if None in row or row[0] <= end or not 0 < row[1] <= MAX_CHUNK_SAMPLES:
+                self._note_damage(f"the entry of a chunk at number {row[0]} cannot be true")
+                continue
+            spans.append(Span(row[0], row[1], row[2], row[3], True))
+            end = spans[-1].last_seq
+        covered = Index(spans)
+        # A row of the tail is checked when it is read: here it only says that it is there.
+        for seq, at in self._rows("SELECT seq, t FROM tail ORDER BY seq"):
+            if isinstance(seq, int) and isinstance(at, float) and covered.span_of(seq) is None:
+                spans.append(Span(seq, 1, at, at, False))
+        return spans
+
+    def _span_samples(self, span: Span, begin: int, end: int) -> Iterator[Recorded]:
+        if not span.is_chunk:
+            yield Recorded(begin, self.sample(begin))
+            return
+        chunk = self._chunk(span)
+        events = self._events_of(begin, end)
+        for seq in range(begin, end + 1):
+            yield Recorded(seq, chunk.sample(seq - span.first_seq, events.get(seq, ())))
+
+    def _tail_sample(self, span: Span) -> Sample | None:
+        rows = self._rows(f"{TAIL.select} WHERE seq = ?", (span.first_seq,))
+        if not rows:
+            return None
+        if not TAIL.holds(rows[0]):
+            raise Damaged(f"the checksum of sample {span.first_seq} does not hold")
+        seq = span.first_seq
+        return read_tail(rows[0][2], self._tail_values, self._events_of(seq, seq).get(seq, ()))
+
+    def _chunk(self, span: Span) -> OpenChunk:
+        chunk = self._chunks.get(span.first_seq)
+        if chunk is None:
+            rows = self._rows(f"{BLOCK.select} WHERE first_seq = ?", (span.first_seq,))
+            if not rows or not BLOCK.holds(rows[0]) or not isinstance(rows[0][1], bytes):
+                raise Damaged("the chunk is missing or its checksum does not hold")
+            chunk = self._chunks[span.first_seq] = OpenChunk(rows[0][1], self._schema)
+            if chunk.count != span.samples:
+                raise Damaged("the chunk holds another number of samples than its entry says")
+            if len(self._chunks) > _OPEN_CHUNKS:
+                self._chunks.popitem(last=False)
+        self._chunks.move_to_end(span.first_seq)
+        return chunk
+
+    def _schema(self, schema_id: int) -> KnownSchema:
+        known = self._schemas.get(schema_id)
+        if known is None:
+            for row in self._rows(f"{SERIES.select} WHERE id = ? ORDER BY copy", (schema_id,)):
+                if SERIES.holds(row) and isinstance(row[2], bytes):
+                    known = self._schemas[schema_id] = KnownSchema(row[2])
+                    break
+            else:
+                raise Damaged(f"schema {schema_id} is missing or its checksum does not hold")
+        return known
+
+    def _events_of(self, first_seq: int, last_seq: int) -> dict[int, tuple[Event, ...]]:
+        found: dict[int, list[Event]] = defaultdict(list)
+        where = f"WHERE seq BETWEEN ? AND ? AND origin = '{SAMPLE}' ORDER BY id LIMIT ?"
+        for row in self._checked(EVENT, where, (first_seq, last_seq, _MAX_EVENTS)):
+            try:
+                found[row[1]].append(msgspec.json.decode(row[10], type=Event))
+            except (msgspec.MsgspecError, TypeError, RecursionError) as problem:
+                self._note_damage(f"an event of sample {row[1]}: {problem}")
+        return {seq: tuple(events) for seq, events in found.items()}
+
+    def _checked(self, table: Table, where: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+        """Rows whose checksum holds, without it."""
+        good: list[tuple[Any, ...]] = []
+        for row in self._rows(f"{table.select} {where}", values):
+            if table.holds(row) and table.fits(row):
+                good.append(row[:-1])
+            else:
+                self._note_damage(f"a row of {table.name}: its checksum does not hold")
+        return good
+
+    def _rows(self, statement: str, values: tuple[Any, ...] = ()) -> list[Any]:
+        try:
+            return self._db.execute(statement, values).fetchall()
+        except (sqlite3.Error, OverflowError) as problem:
+            raise unreadable(self.path, problem) from problem
+
+    def _note_damage(self, line: str) -> None:
+        if len(self._damage) < 1000:
+            self._damage[line] = None

@@ -1,0 +1,59 @@
+"""What stands still of a part: layout, shape, words, and a first row of numbers. Stored once, used by id."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from ranktop.recording.bounded import inflate
+from ranktop.recording.errors import Damaged
+from ranktop.recording.layout import Build, Layout, Number, Source, builder
+
+MAX_SCHEMA_BYTES = 64 << 20
+
+
+class Schema(Struct, frozen=True):
+    """`words` may hold Structs of text when it comes from a sample, builtins when it comes from a file."""
+
+    layout: Layout
+    shape: list[int]
+    words: list[Any]
+    base: list[Number]
+
+    def encoded(self) -> bytes:
+        """As stored in `series.data`."""
+        return zlib.compress(msgspec.msgpack.encode(self), 6)
+
+
+class KnownSchema:
+    """A schema from a file, with the function that builds its values."""
+
+    __slots__ = ("_build", "schema")
+
+    def __init__(self, blob: bytes) -> None:
+        """Damaged when the bytes are no schema."""
+        try:
+            self.schema = msgspec.msgpack.decode(inflate(blob, MAX_SCHEMA_BYTES), type=Schema)
+            self._build: Build = builder(self.schema.layout)
+        except (msgspec.MsgspecError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as problem:
+            raise Damaged(f"a schema cannot be read: {problem}") from problem
+
+    def value(self, numbers: list[Number], changed_words: Mapping[int, Any]) -> Any:
+        """One value as builtins. Damaged when the numbers do not fit the shape."""
+        words = self.schema.words
+        try:
+            if changed_words:
+                words = words.copy()
+                for index, word in changed_words.items():
+                    words[index] = word
+            source = Source(numbers, words, self.schema.shape)
+            value = self._build(source)
+        except (ValueError, TypeError, KeyError, IndexError, StopIteration, RecursionError) as problem:
+            raise Damaged(f"a row does not fit its schema: {problem!r}") from problem
+        if any(next(rest, self) is not self for rest in (source.numbers, source.words, source.shape)):
+            raise Damaged("a row has more values than its schema")
+        return value

@@ -1,0 +1,162 @@
+"""Samples to rows and back: every field of every type, whatever it holds."""
+
+from __future__ import annotations
+
+import zlib
+
+import msgspec
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ranktop.recording.columns import Lanes, Table, Unpacked, pack
+from ranktop.recording.decoder import OpenChunk, PartValues, read_tail
+from ranktop.recording.encoder import Encoder
+from ranktop.recording.errors import Damaged
+from ranktop.recording.layout import Flat, Source, builder, flattener, layout_of
+from ranktop.recording.schema import KnownSchema
+from ranktop.sample import Event, Gpus, Host, Sample, ServerInfo, SourceState
+from recording.node import SyntheticNode
+
+NUMBERS = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-(1 << 63), (1 << 64) - 1),
+    st.floats(allow_nan=False),
+)
+
+
+class Recorder:
+    """An encoder with its schemas, its tail rows and the chunk of all samples."""
+
+    def __init__(self, samples: list[Sample]) -> None:
+        encoder = Encoder()
+        self.schemas: dict[int, KnownSchema] = {}
+        self.tails: list[bytes] = []
+        for sample in samples:
+            tail, new = encoder.add(sample)
+            self.tails.append(tail)
+            self.schemas |= {schema.id: KnownSchema(schema.data) for schema in new}
+        chunk, self.used = encoder.take_chunk()
+        self.chunk = zlib.compress(msgspec.msgpack.encode(chunk))
+
+    def from_tail(self) -> list[Sample]:
+        values = PartValues(self.schemas.__getitem__)
+        return [read_tail(tail, values) for tail in self.tails]
+
+    def from_chunk(self) -> list[Sample]:
+        chunk = OpenChunk(self.chunk, self.schemas.__getitem__)
+        return [chunk.sample(position) for position in range(chunk.count)]
+
+
+def same(samples: list[Sample]) -> None:
+    recorder = Recorder(samples)
+    assert recorder.from_tail() == samples
+    assert recorder.from_chunk() == samples
+
+
+def test_a_minute_of_a_node_comes_back() -> None:
+    same(list(SyntheticNode().samples(60)))
+
+
+def test_what_stands_still_is_one_object() -> None:
+    samples = list(SyntheticNode().samples(5))
+    back = Recorder(samples).from_chunk()
+    assert len({id(page) for sample in back for page in sample.metrics.values()}) == 1
+
+
+def test_parts_come_and_go() -> None:
+    full = SyntheticNode(ranks=2).sample()
+    bare = Sample(full.at_unix_seconds + 1, full.at_monotonic_seconds + 1, "node-a")
+    same([bare, full, bare, replace(full, numa=()), replace(full, metrics={}, gpus=None), full])
+
+
+def test_a_rank_more_and_a_word_changed() -> None:
+    small, large = SyntheticNode(ranks=2).sample(), SyntheticNode(ranks=3).sample()
+    renamed = replace(small, sources=tuple(replace(source, detail="it said so") for source in small.sources))
+    one = replace(small, sources=(replace(small.sources[0], state="error"), *small.sources[1:]))
+    same([small, large, small, renamed, one, small])
+
+
+def test_free_json_keeps_true_and_one_apart() -> None:
+    base = SyntheticNode(ranks=1).sample()
+    infos = [ServerInfo("s", args={"flag": value, "deep": [None, {"x": 1.5}]}) for value in (1, True, 1.0, "1", None)]
+    samples = [replace(base, infos={"s": info}) for info in infos]
+    back = [sample.infos["s"].args["flag"] for sample in Recorder(samples).from_chunk()]
+    assert [repr(value) for value in back] == ["1", "True", "1.0", "'1'", "None"]
+
+
+@given(
+    st.lists(st.lists(NUMBERS, min_size=4, max_size=4), min_size=1, max_size=20),
+    st.lists(NUMBERS, min_size=4, max_size=4),
+)
+def test_any_numbers_come_back(rows: list[list[object]], base: list[object]) -> None:
+    lanes = Lanes()
+    kinds, constants, mixed = pack(rows, base, lanes)  # type: ignore[arg-type]
+    unpacked = Unpacked(*lanes.packed())
+    table = Table(kinds, constants, [list(column) for column in mixed], len(rows), base, unpacked)  # type: ignore[arg-type]
+    assert [table.row(number, unpacked) for number in range(len(rows))] == rows
+
+
+@given(st.builds(Host), st.lists(st.builds(SourceState), max_size=3), st.builds(Gpus))
+@settings(max_examples=60)
+def test_any_values_of_the_types_come_back(host: Host, sources: list[SourceState], gpus: Gpus) -> None:
+    sample = Sample(1.0, 2.0, "h", tuple(sources), host=host, gpus=gpus)
+    assume(_fits_64_bits(sample))
+    assert Recorder([sample, sample]).from_chunk() == [sample, sample]
+
+
+def _fits_64_bits(sample: Sample) -> bool:
+    try:
+        return bool(msgspec.msgpack.encode(sample))
+    except OverflowError:
+        return False
+
+
+class Before(Struct, frozen=True):
+    """A part as an older version had it."""
+
+    kept: int
+    removed: str = ""
+    inner: tuple[SourceState, ...] = ()
+
+
+class After(Struct, frozen=True):
+    """The same part, one field less and two more."""
+
+    kept: int
+    inner: tuple[SourceState, ...] = ()
+    added: float | None = None
+    names: tuple[str, ...] = ("new",)
+
+
+def test_a_file_opens_when_fields_were_added_and_removed() -> None:
+    flat, layout = Flat(), layout_of(Before)
+    flattener(layout)(Before(7, "x", (SourceState("a", "ok"),)), flat)
+    value = builder(layout)(Source(flat.numbers, flat.words, flat.shape))
+    assert msgspec.convert(value, After) == After(7, (SourceState("a", "ok"),))
+
+
+def test_events_are_no_part() -> None:
+    sample = replace(SyntheticNode(ranks=1).sample(), events=(Event(1.0, "phase", "weights"),))
+    assert Recorder([sample]).from_chunk() == [replace(sample, events=())]
+
+
+@pytest.mark.parametrize("blob", [b"", b"x", zlib.compress(b"\xc0"), zlib.compress(b"\x94\x05\x90\xc4\x00\xc4\x00")])
+def test_a_chunk_of_nonsense_is_damaged(blob: bytes) -> None:
+    with pytest.raises(Damaged):
+        OpenChunk(blob, {}.__getitem__).sample(0)
+
+
+def test_a_decompression_bomb_is_damaged() -> None:
+    with pytest.raises(Damaged, match="larger than"):
+        OpenChunk(zlib.compress(bytes(200 << 20)), {}.__getitem__)
+
+
+def test_a_shape_without_end_is_damaged() -> None:
+    layout = {"t": {"s": {"n": [], "w": [], "c": {}}}}
+    data = zlib.compress(msgspec.msgpack.encode({"layout": layout, "shape": [1 << 40], "words": [], "base": []}))
+    with pytest.raises(Damaged):
+        KnownSchema(data).value([], {})

@@ -1,0 +1,260 @@
+"""Kill, cut, flip, and files from strangers: what is shown is right, what is lost is said, nothing crashes."""
+
+from __future__ import annotations
+
+import os
+import random
+import resource
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ranktop.recording.errors import RecordingError
+from ranktop.recording.reader import Recording
+from ranktop.recording.salvage import salvage
+from ranktop.recording.tables import APPLICATION_ID, BLOCK, CHUNK, META, TABLES
+from ranktop.recording.writer import Writer
+from ranktop.sample import Sample
+from recording.node import SyntheticNode
+
+SOAK = os.environ.get("RANKTOP_SOAK") == "1"
+"""`make soak`: the long trials. Otherwise as many as fit in a minute in all."""
+
+SEED = 11
+
+
+class Original:
+    """A recording, its bytes, and what it holds: closed cleanly, and killed with rows still in the log."""
+
+    def __init__(self, directory: Path) -> None:
+        self.samples = list(SyntheticNode(ranks=2, seed=3).samples(150))
+        self.closed = directory / "closed.rtop"
+        self.killed = directory / "killed.rtop"
+        writer = Writer(str(self.closed), {"name": "closed"})
+        for sample in self.samples:
+            writer.append(sample)
+        writer.close()
+        writer = Writer(str(self.killed) + ".live", {"name": "killed"})
+        for sample in self.samples:
+            writer.append(sample)
+        for suffix in ("", "-wal"):
+            shutil.copy(str(self.killed) + ".live" + suffix, str(self.killed) + suffix)
+        writer.close()
+
+    def count_right(self, recording: Recording) -> int:
+        """How many samples it shows; each must be one that was recorded, under its own number."""
+        count = 0
+        for seq, sample in recording.samples():
+            assert sample == self.samples[seq - 1]
+            count += 1
+        return count
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Original:
+    return Original(tmp_path_factory.mktemp("original"))
+
+
+def look(original: Original, path: Path) -> tuple[int, int]:
+    """(samples shown, samples salvaged). Raises when anything but a RecordingError comes out."""
+    try:
+        with Recording(str(path)) as recording:
+            shown = original.count_right(recording)
+            assert shown == len(original.samples) or recording.damage
+    except RecordingError as problem:
+        assert "\n" not in str(problem)
+        shown = 0
+    try:
+        saved = salvage(str(path)).recording
+    except RecordingError:
+        return shown, 0
+    with saved:
+        return shown, original.count_right(saved)
+
+
+def test_salvage_of_a_whole_file_is_the_file(original: Original) -> None:
+    for path in (original.closed, original.killed):
+        with Recording(str(path)) as recording, salvage(str(path)).recording as saved:
+            assert saved.meta == recording.meta
+            assert saved.events() == recording.events()
+            assert original.count_right(saved) == original.count_right(recording) == len(original.samples)
+
+
+@pytest.mark.parametrize("name", ["closed.rtop", "killed.rtop", "killed.rtop-wal"])
+def test_a_file_cut_anywhere_in_its_end(original: Original, tmp_path: Path, name: str) -> None:
+    path = tmp_path / "cut.rtop"
+    whole = (original.closed.parent / name).read_bytes()
+    cuts = range(len(whole) - 8192, len(whole)) if SOAK else random.Random(SEED).sample(range(len(whole) - 8192, len(whole)), 12)
+    for cut in cuts:
+        for suffix in ("", "-wal"):
+            (tmp_path / f"cut.rtop{suffix}").unlink(missing_ok=True)
+        if name.endswith("-wal"):
+            shutil.copy(original.killed, path)
+        (tmp_path / f"cut.rtop{'-wal' if name.endswith('-wal') else ''}").write_bytes(whole[:cut])
+        shown, saved = look(original, path)
+        # A cut log is a prefix of commits; of a cut file only the rows on its last two pages can be lost.
+        assert max(shown, saved) >= (59 if name == "killed.rtop-wal" else 60 if "closed" in name else 0)
+
+
+@pytest.mark.parametrize("name", ["closed", "killed"])
+def test_one_flipped_bit(original: Original, tmp_path: Path, name: str) -> None:
+    source = original.closed if name == "closed" else original.killed
+    rng = random.Random(SEED)
+    path, log = tmp_path / "flip.rtop", tmp_path / "flip.rtop-wal"
+    worst = len(original.samples)
+    for _ in range(500 if SOAK else 12):
+        data = {"": bytearray(source.read_bytes())}
+        if name == "killed":
+            data["-wal"] = bytearray(Path(f"{source}-wal").read_bytes())
+        hit = rng.choice(sorted(data))
+        place = rng.randrange(len(data[hit]))
+        data[hit][place] ^= 1 << rng.randrange(8)
+        log.unlink(missing_ok=True)
+        for suffix, content in data.items():
+            (tmp_path / f"flip.rtop{suffix}").write_bytes(content)
+        shown, saved = look(original, path)
+        worst = min(worst, max(shown, saved))
+    # One bit costs one chunk at most.
+    assert worst >= len(original.samples) - 60
+
+
+def test_kill_at_any_moment_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
+    rng = random.Random(SEED)
+    for trial in range(50 if SOAK else 4):
+        path = tmp_path / f"{trial}.rtop"
+        code = f"""
+            from recording.node import SyntheticNode
+            from ranktop.recording.writer import Writer
+            samples = list(SyntheticNode(ranks=1, seed={trial}).samples(200))
+            writer = Writer({str(path)!r}, {{}})
+            for number, sample in enumerate(samples, start=1):
+                writer.append(sample)
+                print(number, flush=True)
+        """
+        environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])}
+        child = subprocess.Popen(
+            [sys.executable, "-c", textwrap.dedent(code)], stdout=subprocess.PIPE, text=True, env=environment
+        )
+        assert child.stdout is not None
+        first = child.stdout.readline()
+        time.sleep(rng.uniform(0, 0.6))
+        child.send_signal(signal.SIGKILL)
+        acknowledged = int((first + child.stdout.read()).split()[-1])
+        child.wait()
+        samples = list(SyntheticNode(ranks=1, seed=trial).samples(200))
+        with Recording(str(path)) as recording:
+            found = [recorded.sample for recorded in recording.samples()]
+            assert recording.damage == []
+        assert len(found) >= acknowledged
+        assert found == samples[: len(found)]
+
+
+def _not_sqlite(path: Path) -> None:
+    path.write_bytes(b"\x1b]0;title\x07" * 100)
+
+
+def _empty(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def _other_database(path: Path) -> None:
+    sqlite3.connect(path).execute("CREATE TABLE t(a)").connection.close()
+
+
+def _hostile(path: Path, *statements: str) -> None:
+    db = sqlite3.connect(path, isolation_level=None)
+    db.execute(f"PRAGMA application_id={APPLICATION_ID}")
+    db.execute("PRAGMA user_version=1")
+    for statement in statements:
+        db.execute(statement)
+    db.close()
+
+
+def _view_for_a_table(path: Path) -> None:
+    tables = [table.create for table in TABLES if table.name != "meta"]
+    endless = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x+1 FROM c) SELECT x AS k, x AS v, x AS crc FROM c"
+    _hostile(path, *tables, f"CREATE VIEW meta AS {endless}")
+
+
+def _trigger(path: Path) -> None:
+    trigger = "CREATE TRIGGER t AFTER INSERT ON event BEGIN DELETE FROM tail; END"
+    _hostile(path, *(table.create for table in TABLES), trigger)
+
+
+def _newer(path: Path) -> None:
+    _hostile(path, *(table.create for table in TABLES), "PRAGMA user_version=99")
+
+
+@pytest.mark.parametrize("make", [_not_sqlite, _empty, _other_database, _view_for_a_table, _trigger, _newer])
+def test_a_strangers_file_is_refused_in_one_line(tmp_path: Path, make: Callable[[Path], None]) -> None:
+    path = tmp_path / "a.rtop"
+    make(path)
+    for read in (Recording, salvage):
+        with pytest.raises(RecordingError) as caught:
+            read(str(path))
+        assert "\n" not in str(caught.value)
+        assert "\x1b" not in str(caught.value)
+
+
+def test_a_pipe_or_a_folder_is_refused_at_once(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for name in ("pipe", "", "missing"):
+        with pytest.raises(RecordingError):
+            Recording(str(tmp_path / name))
+
+
+def test_rows_of_other_types_with_right_checksums_are_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "a.rtop"
+    Writer(str(path), {"k": "v"}).close()
+    db = sqlite3.connect(path, isolation_level=None)
+    db.execute(META.insert, META.row("blob", b"not text"))
+    db.execute(CHUNK.insert, CHUNK.row(1, "many", 0.0, 1.0, "[]", 5))
+    db.execute(CHUNK.insert, CHUNK.row(7, 1 << 40, 0.0, 1.0, "[]", 5))
+    db.execute(CHUNK.insert, CHUNK.row(9, 2, float("nan"), 1.0, "[]", 5))
+    db.execute(CHUNK.insert, CHUNK.row(20, 2, 0.0, 1.0, "[]", 5))
+    db.execute(BLOCK.insert, BLOCK.row(20, b"x" * 100))
+    db.close()
+    with Recording(str(path)) as recording:
+        assert recording.meta == {"k": "v"}
+        assert [span.first_seq for span in recording.index.spans] == [20]
+        assert list(recording.samples()) == []
+        assert len(recording.damage) >= 3
+
+
+def test_a_bomb_in_a_block_fills_no_memory(tmp_path: Path) -> None:
+    import zlib
+
+    path = tmp_path / "a.rtop"
+    Writer(str(path), {}).close()
+    bomb = zlib.compress(bytes(400 << 20), 9)
+    db = sqlite3.connect(path, isolation_level=None)
+    db.execute(CHUNK.insert, CHUNK.row(1, 60, 0.0, 1.0, "[]", len(bomb)))
+    db.execute(BLOCK.insert, BLOCK.row(1, bomb))
+    db.close()
+    del bomb
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with Recording(str(path)) as recording:
+        assert list(recording.samples()) == []
+        assert "larger than" in recording.damage[0]
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200 << 10
+
+
+def test_a_file_in_a_folder_without_write_permission(original: Original, tmp_path: Path) -> None:
+    # As root permissions do not bind: SQLite's own immutable mode stands in, which connect falls back to.
+    path = tmp_path / "alone.rtop"
+    shutil.copy(original.closed, path)
+    os.chmod(path, 0o400)
+    with Recording(str(path)) as recording:
+        assert original.count_right(recording) == len(original.samples)
+
+
+def all_samples(recording: Recording) -> list[Sample]:
+    return [recorded.sample for recorded in recording.samples()]
