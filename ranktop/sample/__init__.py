@@ -11,10 +11,20 @@ from ranktop.sample.pool import Mapping, MappingKind, Placement, share_interval_
 from ranktop.sample.process import Processes, RankProcess, RankTag, ServerProcess
 from ranktop.sample.protocols import Clock, Collector, SampleFeed
 from ranktop.sample.sample import Sample
-from ranktop.sample.server import LoadSnapshot, MetricsPage, SeriesKey, ServerInfo
+from ranktop.sample.server import (
+    Bootstrap,
+    BootstrapRank,
+    LoadSnapshot,
+    MetricsPage,
+    RequestRecord,
+    SeriesKey,
+    ServerInfo,
+)
 from ranktop.sample.source import NoData, SourceError, SourceState, State
 
 __all__ = [
+    "Bootstrap",
+    "BootstrapRank",
     "Cgroup",
     "Clock",
     "Collector",
@@ -37,6 +47,7 @@ __all__ = [
     "Processes",
     "RankProcess",
     "RankTag",
+    "RequestRecord",
     "Sample",
     "SampleFeed",
     "SeriesKey",

@@ -9,7 +9,7 @@ from ranktop.sample.gpu import Gpus
 from ranktop.sample.host import Cgroup, Host, NumaNode
 from ranktop.sample.pool import Mapping, Placement
 from ranktop.sample.process import Processes
-from ranktop.sample.server import LoadSnapshot, MetricsPage, ServerInfo
+from ranktop.sample.server import Bootstrap, LoadSnapshot, MetricsPage, RequestRecord, ServerInfo
 from ranktop.sample.source import SourceState
 
 
@@ -36,5 +36,12 @@ class Sample(Struct, frozen=True):
     """By server id, as are `infos`, `loads`."""
     infos: dict[str, ServerInfo] = {}
     loads: dict[str, tuple[LoadSnapshot, ...]] = {}
+    bootstraps: dict[str, Bootstrap] = {}
+    requests: dict[str, tuple[RequestRecord, ...]] = {}
+    """Requests that finished since the read before."""
+    multiproc: dict[str, MetricsPage] = {}
+    """The server's own metric files read past its HTTP server; every series carries a `pid` label."""
+    routers: dict[str, MetricsPage] = {}
+    """By the router's URL: its own metrics page."""
     events: tuple[Event, ...] = ()
     """Events since the sample before this one."""

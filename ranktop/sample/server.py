@@ -82,3 +82,51 @@ class LoadSnapshot(Struct, frozen=True):
     ] = None
     paused_requests: Annotated[int | None, gauge("paused", "count", 6, "queues.paused")] = None
     retracted_requests: Annotated[int | None, gauge("retr", "count", 5, "queues.retracted")] = None
+
+
+class BootstrapRank(Struct, frozen=True):
+    """One prefill rank as the bootstrap server knows it. `tp` is the rank within its attention group."""
+
+    dp: int
+    cp: int
+    tp: int
+    pp: int
+    is_registered: Annotated[bool | None, label("reg", 4, "GET /route of this rank: 200 or 404")] = None
+    address: Annotated[str | None, label("address", 22, "rank_ip:rank_port it registered")] = None
+
+
+class Bootstrap(Struct, frozen=True):
+    """A prefill node's bootstrap server (`disaggregation/common/conn.py` of 0.5.18), by its read-only GET /route."""
+
+    server: str
+    is_ready: Annotated[bool, label("ready", 5, "as many registrations as the topology expects")]
+    registered_ranks: Annotated[
+        int | None, gauge("reg", "count", 5, "registrations counted; a re-registered rank counts twice")
+    ] = None
+    expected_ranks: Annotated[int | None, gauge("of", "count", 5, "dp x cp x attention tp x pp")] = None
+    page_size: Annotated[int | None, gauge("page", "tokens", 5, "page size of the prefill side")] = None
+    kv_cache_dtype: Annotated[str | None, label("dtype", 14, "KV cache dtype of the prefill side")] = None
+    layer_split: Annotated[bool | None, label("split", 5, "enable_dsa_cache_layer_split")] = None
+    ranks: tuple[BootstrapRank, ...] = ()
+
+
+class RequestRecord(Struct, frozen=True):
+    """One finished request of `--export-metrics-to-file`. Its parameters and text are never kept."""
+
+    population: Annotated[
+        str, label("population", 10, "cold, l1, l2, l3, partial: where its prompt's cached part came from")
+    ]
+    finished_unix_seconds: Annotated[float | None, gauge("at", "seconds", 12, "when it finished")] = None
+    prompt_tokens: Annotated[int | None, gauge("prompt", "tokens", 8, "prompt tokens")] = None
+    cached_tokens: Annotated[int | None, gauge("cached", "tokens", 8, "cached prompt tokens, all tiers")] = None
+    device_tokens: Annotated[int | None, gauge("L1", "tokens", 8, "cached in L1")] = None
+    host_tokens: Annotated[int | None, gauge("L2", "tokens", 8, "cached in L2")] = None
+    storage_tokens: Annotated[int | None, gauge("L3", "tokens", 8, "cached in L3")] = None
+    output_tokens: Annotated[int | None, gauge("out", "tokens", 8, "generated tokens")] = None
+    ttft_seconds: Annotated[float | None, gauge("ttft", "seconds", 7, "from arrival to the first token")] = None
+    e2e_seconds: Annotated[float | None, gauge("e2e", "seconds", 7, "from arrival to the end")] = None
+    queue_seconds: Annotated[float | None, gauge("queue", "seconds", 7, "in the waiting queue")] = None
+    accept_length: Annotated[float | None, gauge("accept", "tokens", 7, "tokens a verify step")] = None
+    verify_steps: Annotated[int | None, gauge("steps", "count", 6, "verify steps")] = None
+    dp_rank: Annotated[int | None, label("dp", 3, "DP rank that served it")] = None
+    finish: Annotated[str | None, label("finish", 8, "stop, length, abort")] = None

@@ -16,6 +16,10 @@ class Stub:
         self.asked: list[tuple[str, dict[str, str]]] = []
         self.url = ""
 
+    def answer(self, path: str) -> tuple[int, bytes]:
+        """What a GET of this path gets."""
+        return self.answers.get(path.partition("?")[0], (404, b'{"detail":"Not Found"}'))
+
 
 @contextmanager
 def stub_server(answers: dict[str, tuple[int, bytes]]) -> Iterator[Stub]:
@@ -25,7 +29,7 @@ def stub_server(answers: dict[str, tuple[int, bytes]]) -> Iterator[Stub]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             stub.asked.append((self.path, dict(self.headers)))
-            status, body = stub.answers.get(self.path.partition("?")[0], (404, b'{"detail":"Not Found"}'))
+            status, body = stub.answer(self.path)
             self.send_response(status)
             if 300 <= status < 400:
                 self.send_header("Location", self.path + "/")

@@ -1,0 +1,166 @@
+"""What moved through the tiers, in tokens and bytes a second, for a server and for one of its ranks."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from ranktop.reconcile.series import RankLabels, Series, labels_of, seconds_between, window
+from ranktop.reconcile.tiers import logical
+from ranktop.sample import MetricsPage, RankTag
+
+_TOKENS = {
+    "backup": "sglang:hicache_backup_tokens_total",
+    "load_back": "sglang:load_back_tokens_total",
+    "evicted": "sglang:evicted_tokens_total",
+}
+_DROPPED = ("sglang:hicache_dropped_tokens_total", "sglang:hicache_write_rejected_tokens_total")
+_COPIES = {"backup": "sglang:hicache_backup", "load_back": "sglang:load_back"}
+
+
+class Traffic(Struct, frozen=True):
+    """Logical tokens a second: each counted once, however many ranks hold it. None: not counted here."""
+
+    backup_tokens_per_second: float | None = None
+    load_back_tokens_per_second: float | None = None
+    evicted_tokens_per_second: float | None = None
+    dropped_tokens_per_second: dict[str, float] = {}
+    """By `reason/pool`, dropped and rejected."""
+    prefetched_tokens_per_second: float | None = None
+    storage_backup_tokens_per_second: float | None = None
+    backup_copy_bytes_per_second: float | None = None
+    """Mean bandwidth of a rank's copies while they run: bytes over the time spent copying."""
+    load_back_copy_bytes_per_second: float | None = None
+    window_seconds: float | None = None
+
+
+class RankTraffic(Struct, frozen=True):
+    """One rank's own traffic. `group`: an equal share of merged counters (until 0.5.20), not the rank's own."""
+
+    backup_bytes_per_second: float | None = None
+    load_back_bytes_per_second: float | None = None
+    evicted_tokens_per_second: float | None = None
+    prefetched_tokens_per_second: float | None = None
+    storage_backup_tokens_per_second: float | None = None
+    copy_bytes_per_second: float | None = None
+    group: bool = False
+
+
+def traffic(previous: MetricsPage | None, current: MetricsPage, ranks: int | None = None) -> Traffic:
+    """The server's traffic over the window; no rate without a page before."""
+    seconds = seconds_between(previous, current)
+    if seconds is None:
+        return Traffic()
+    gains = window(previous, current)
+
+    def rate(tokens: float | None) -> float | None:
+        return None if tokens is None else tokens / seconds
+
+    return Traffic(
+        rate(_kv_tokens(gains, _TOKENS["backup"], ranks)),
+        rate(_kv_tokens(gains, _TOKENS["load_back"], ranks)),
+        rate(logical(gains, _TOKENS["evicted"], ranks)),
+        {key: tokens / seconds for key, tokens in _dropped(gains, ranks).items()},
+        rate(_once_a_group(gains, "sglang:prefetched_tokens_total")),
+        rate(_once_a_group(gains, "sglang:backuped_tokens_total")),
+        _copy_speed(gains, _COPIES["backup"]),
+        _copy_speed(gains, _COPIES["load_back"]),
+        seconds,
+    )
+
+
+def rank_traffic(
+    previous: MetricsPage | None, current: MetricsPage, tag: RankTag, ranks: int | None = None
+) -> RankTraffic:
+    """One rank's traffic over the window: its own where the version labels ranks, else its share of the sum."""
+    seconds = seconds_between(previous, current)
+    if seconds is None:
+        return RankTraffic()
+    gains = window(previous, current)
+    rank = labels_of(tag)
+    writers = ranks or len(gains.ranks())
+
+    def own(name: str) -> float | None:
+        labels = own_labels(gains, name, rank)
+        total = gains.total(name, **labels) if labels is not None else None
+        return None if total is None else total / seconds
+
+    def own_or_share(name: str) -> float | None:
+        if own_labels(gains, name, rank) is not None:
+            return own(name)
+        total = gains.total(name)
+        return total / writers / seconds if total is not None and writers else None
+
+    backup_bytes = f"{_COPIES['backup']}_bytes_total"
+    load_back_bytes = f"{_COPIES['load_back']}_bytes_total"
+    return RankTraffic(
+        own_or_share(backup_bytes),
+        own_or_share(load_back_bytes),
+        own_or_share(_TOKENS["evicted"]),
+        own("sglang:prefetched_tokens_total"),
+        own("sglang:backuped_tokens_total"),
+        _copy_speed(gains, _COPIES["load_back"], **(own_labels(gains, load_back_bytes, rank) or {})),
+        group=any(name in gains and own_labels(gains, name, rank) is None for name in (backup_bytes, load_back_bytes)),
+    )
+
+
+def own_labels(series: Series, name: str, rank: RankLabels) -> dict[str, str] | None:
+    """Labels of one rank's samples of a radix or storage family, None where several ranks share one sample.
+
+    They carry the rank within its attention group (`attn_tp_rank`) and the attention DP rank. Under plain DP that rank
+    is 0 for every replica, so replicas are merged.
+    """
+    if not any("tp_rank" in labels for labels, _ in series.rows(name)):
+        return None
+    group = sorted(peer.tp for peer in series.ranks() if (peer.dp, peer.pp) == (rank.dp, rank.pp))
+    first_of_groups = {min(peer.tp for peer in series.ranks() if peer.dp == dp) for dp in _dp_ranks(series)}
+    is_attention_dp = len(first_of_groups) > 1
+    if rank.tp not in group or (series.groups() > 1 and not is_attention_dp):
+        return None
+    return {
+        "tp_rank": str(group.index(rank.tp)),
+        "pp_rank": str(rank.pp),
+        "dp_rank": str(rank.dp if is_attention_dp else 0),
+    }
+
+
+def _dp_ranks(series: Series) -> frozenset[int]:
+    return frozenset(peer.dp for peer in series.ranks())
+
+
+def _kv_tokens(gains: Series, name: str, ranks: int | None) -> float | None:
+    """Logical tokens of the KV pool; before 0.5.18 the counter has no `pool` label."""
+    labelled = logical(gains, name, ranks, pool="kv")
+    if labelled is not None or any("pool" in labels for labels, _ in gains.rows(name)):
+        return labelled
+    return logical(gains, name, ranks)
+
+
+def _dropped(gains: Series, ranks: int | None) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for name in _DROPPED:
+        for reason, pool in {(labels.get("reason", ""), labels.get("pool", "kv")) for labels, _ in gains.rows(name)}:
+            tokens = [
+                value
+                for labels, value in gains.rows(name)
+                if (labels.get("reason", ""), labels.get("pool", "kv")) == (reason, pool)
+            ]
+            writers = ranks or len(gains.ranks())
+            if writers:
+                found[f"{reason or 'dropped'}/{pool}"] = sum(tokens) * gains.groups() / writers
+    return found
+
+
+def _once_a_group(gains: Series, name: str) -> float | None:
+    """Storage tokens: per DP group the most that one rank counted. Only one rank of a group may write to L3."""
+    most: dict[str, float] = {}
+    for labels, value in gains.rows(name):
+        group = labels.get("dp_rank", "0")
+        most[group] = max(most.get(group, 0.0), value)
+    return sum(most.values()) if most else None
+
+
+def _copy_speed(gains: Series, family: str, **labels: str) -> float | None:
+    """Bytes over the seconds spent copying, both summed over the same ranks."""
+    moved = gains.total(f"{family}_bytes_total", **labels)
+    spent = gains.total(f"{family}_duration_seconds_sum", **labels)
+    return moved / spent if moved is not None and spent else None

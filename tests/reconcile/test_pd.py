@@ -1,0 +1,84 @@
+"""Prefill-decode hand-off from genuine pages and from composed ones."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ranktop.reconcile.pd import handoff, ranks_without_transfers, seconds_to_timeout, unregistered
+from ranktop.reconcile.series import RankLabels
+from ranktop.sample import Bootstrap, BootstrapRank, ServerInfo
+from tests.reconcile.pages import page, sample_page
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize(
+    "name", ["0.5.18_pd_prefill_cp4_layersplit_default", "0.5.23_pd_prefill_cp4_layersplit_default"]
+)
+def test_a_genuine_prefill_page(shared: Path, name: str) -> None:
+    found = handoff(None, sample_page(shared, name))
+    assert (found.role, found.transfers) == ("prefill", 18)
+    assert (found.bootstrap_failures, found.transfer_failures, found.retries) == (1, 1, None)
+    assert found.transfer_milliseconds.p50 is not None
+    rank = found.ranks[RankLabels(0, 0, 2)]
+    assert (rank.transfers, rank.transfer_failures) == (18, 1)
+    assert rank.mean_milliseconds == pytest.approx(828 / 18)
+    assert set(found.queues) == {
+        "num_prefill_bootstrap_queue_reqs",
+        "num_prefill_inflight_queue_reqs",
+        "num_queue_reqs",
+    }
+    assert ranks_without_transfers(found, expects_all=True) == ()
+
+
+RANK = (
+    '*max_total_num_tokens{{engine_type="prefill",tp_rank="{0}"}} 1\n*kv_transfer_latency_ms_count{{tp_rank="{0}"}} {1}'
+)
+
+
+def transfers(*counts: int | None) -> str:
+    lines = [RANK.format(rank, count or 0) for rank, count in enumerate(counts)]
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize(
+    ("counts", "expects_all", "missing"),
+    [
+        ((20, 20, 0, 20), True, [2]),
+        ((20, 20, 0, 20), False, []),
+        ((19, 19, 0, 19), True, []),
+        ((20, 1, 20, 20), True, []),
+    ],
+)
+def test_a_rank_without_transfers(counts: tuple[int, ...], expects_all: bool, missing: list[int]) -> None:
+    found = handoff(None, page(transfers(*counts)))
+    assert [rank.tp for rank in ranks_without_transfers(found, expects_all)] == missing
+
+
+def test_counts_are_of_the_window() -> None:
+    text = transfers(5) + '\n*num_transfer_failed_reqs_total{tp_rank="0"} '
+    found = handoff(page(f"{text}2"), page(f"{text}7", 10.0))
+    assert (found.transfers, found.transfer_failures, found.window_seconds) == (0, 5, 10.0)
+    assert found.bootstrap_failures is None
+
+
+def test_the_role_of_a_server() -> None:
+    plain = page('*max_total_num_tokens{engine_type="unified",tp_rank="0"} 1')
+    assert handoff(None, plain).role is None
+    assert handoff(None, plain, ServerInfo("a:1", args={"disaggregation_mode": "decode"})).role == "decode"
+    assert handoff(None, plain, ServerInfo("a:1", args={"disaggregation_mode": "null"})).role is None
+
+
+def test_who_is_not_registered() -> None:
+    ranks = (
+        BootstrapRank(0, 0, 0, 0, is_registered=True),
+        BootstrapRank(0, 1, 0, 0, is_registered=False),
+        BootstrapRank(0, 2, 0, 0),
+    )
+    assert unregistered(Bootstrap("a:1", True, 2, 4, ranks=ranks)) == ("DP0 PP0 ATTN_CP1 TP0",)
+
+
+def test_the_countdown() -> None:
+    assert seconds_to_timeout(100.0, 250.0) == 150.0
+    assert seconds_to_timeout(100.0, 900.0) == 0.0
