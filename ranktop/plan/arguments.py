@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 
 from ranktop.plan.flags import LEGACY_VALUES
@@ -44,8 +45,8 @@ class Arguments(Struct, frozen=True):
     dsa_decode_backend: str | None = None
     max_total_tokens: int | None = None
     enable_hierarchical_cache: bool = False
-    hicache_size: float = 0
-    hicache_ratio: float | None = None
+    hicache_size: int | float = 0
+    hicache_ratio: int | float | None = None
     hicache_write_policy: str = "write_through"
     hicache_io_backend: str = "kernel"
     hicache_mem_layout: str = "page_first"
@@ -53,7 +54,7 @@ class Arguments(Struct, frozen=True):
     hicache_storage_backend_extra_config: str | None = None
     hicache_storage_prefetch_policy: str = "timeout"
     hicache_host_memory_mode: str = "cache"
-    hicache_host_memory_fraction: float | None = None
+    hicache_host_memory_fraction: int | float | None = None
     disable_radix_cache: bool = False
     enable_lmcache: bool = False
     enable_hisparse: bool = False
@@ -68,7 +69,7 @@ class Arguments(Struct, frozen=True):
     disaggregation_transfer_backend: str = "mooncake"
     disaggregation_decode_enable_offload_kvcache: bool = False
     disaggregation_decode_retraction_backup: str | None = None
-    disaggregation_decode_host_receive_threshold: float | None = None
+    disaggregation_decode_host_receive_threshold: int | float | None = None
     optimistic_prefill_attempts: int = 0
     speculative_algorithm: str | None = None
     speculative_eagle_topk: int | None = None
@@ -137,7 +138,15 @@ def _checked_types(known: dict[str, Any]) -> Arguments:
         value = known.get(name)
         if value is not None and not (isinstance(value, int) and 1 <= value <= MAX_RANKS):
             raise PlanError(f"{flag_name(name)} {value!r}: a whole number from 1 to {MAX_RANKS} is accepted")
-    return Arguments(**known)
+    if "numa_node" in known:
+        known["numa_node"] = [str(node) for node in known["numa_node"]]
+    try:
+        return msgspec.convert(known, Arguments, strict=False)
+    except msgspec.ValidationError as error:
+        # "Expected `int`, got `str` - at `$.page_size`"
+        what, _, where = str(error).partition(" - at `$.")
+        field = where.rstrip("`")
+        raise PlanError(f"{flag_name(field)} {known.get(field)!r}: {what[:1].lower()}{what[1:]}") from None
 
 
 def check_groups(args: Arguments) -> None:

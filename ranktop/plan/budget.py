@@ -68,7 +68,7 @@ def compute_plan(
             args.hicache_storage_prefetch_policy,
             args.hicache_storage_backend_extra_config,
         ),
-        eligibility=check_eligibility(asked, resolved, profile, facts, request),
+        eligibility=check_eligibility(resolved, profile, facts, request),
     )
     plan = replace(plan, notes=plan_notes(plan, profile, args))
     return replace(plan, findings=launch_findings(plan, asked, args, request.resolved))

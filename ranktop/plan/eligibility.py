@@ -25,10 +25,10 @@ _FINDINGS: dict[EligibilityVerdict, str] = {
 
 
 def check_eligibility(
-    asked: Arguments, resolved: Resolved, profile: Profile, model: ModelFacts, request: LaunchRequest
+    resolved: Resolved, profile: Profile, model: ModelFacts, request: LaunchRequest
 ) -> tuple[Eligibility, ...]:
     """Every row that applies, rejections first."""
-    case = Case(asked, resolved.args, model, profile)
+    case = Case(resolved.args, model, profile)
     found = _flag_rows(request, profile)
     found += [_row(rule) for rule in (*LAYER_SPLIT_RULES, *PARALLEL_RULES, *HICACHE_RULES) if rule.applies(case)]
     found += [
@@ -46,7 +46,7 @@ def check_eligibility(
 
 def layer_split_reasons(args: Arguments, profile: Profile, model: ModelFacts) -> tuple[str, ...]:
     """Why a launch that asks for LayerSplit does not get it; empty when it does or does not ask."""
-    case = Case(args, args, model, profile)
+    case = Case(args, model, profile)
     refusing = ("rejected", "ignored")
     return tuple(rule.message for rule in LAYER_SPLIT_RULES if rule.verdict in refusing and rule.applies(case))
 

@@ -143,11 +143,11 @@ def _number(kind: type[int] | type[float], flag: str, value: str, accepted: str)
         number = kind(value)
     except ValueError:
         raise PlanError(f"{flag} {value!r}: {accepted} is accepted") from None
-    if kind is float and number == int_or_none(number):
+    if kind is float and number == _whole(number):
         return int(number)
     return number
 
 
-def int_or_none(number: float) -> int | None:
+def _whole(number: float) -> int | None:
     """`number` as an int when it is a finite whole number."""
     return int(number) if number == number and abs(number) < 1e18 and number == int(number) else None

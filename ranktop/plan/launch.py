@@ -112,7 +112,7 @@ def _flags_start(words: list[str], environment: dict[str, str]) -> int:
         candidate = re.sub(r"^(--env=|-e(?=[A-Z]))", "", word)
         name, _, value = candidate.partition("=")
         if _ASSIGNMENT.match(candidate) and keeps_environment(name):
-            environment[name] = without_user(value)
+            environment[name] = without_user(value.rstrip(";"))
     return start
 
 

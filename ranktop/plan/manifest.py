@@ -86,10 +86,18 @@ RECORD_KEYS = ("container_digest", "router_revision", "request_corpus_sha256")
 
 
 def manifest_yaml(manifest: Mapping[str, Any]) -> str:
-    """The manifest as YAML."""
+    """The manifest as YAML, a layer range on one line."""
     import yaml
 
-    return yaml.safe_dump(dict(manifest), sort_keys=False, default_flow_style=None, allow_unicode=True)
+    class Dumper(yaml.SafeDumper):
+        pass
+
+    def ranges_in_a_line(dumper: yaml.SafeDumper, items: list[Any]) -> yaml.SequenceNode:
+        is_range = all(isinstance(item, int) for item in items)
+        return dumper.represent_sequence("tag:yaml.org,2002:seq", items, flow_style=is_range)
+
+    Dumper.add_representer(list, ranges_in_a_line)
+    return yaml.dump(dict(manifest), Dumper=Dumper, sort_keys=False, default_flow_style=False, allow_unicode=True)
 
 
 def manifest_from_yaml(text: str) -> dict[str, Any]:

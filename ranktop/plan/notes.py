@@ -144,7 +144,7 @@ def _storage_notes(plan: Plan, profile: Profile, args: Arguments) -> list[str]:
         return []
     seconds = plan.l3.deadline_seconds["8192"]
     return [
-        f"L3 prefetch deadline here is 1.0 s + 0.25 s per 1024 tokens, uncapped (UnifiedRadixCache): {seconds:.1f} s for "
-        f"8192 tokens, from {profile.prefetch_clock}. The audit's 2 + 0.1, at most 30 s, gives "
+        f"L3 prefetch deadline here is 1.0 s + 0.25 s per 1024 tokens, uncapped (UnifiedRadixCache): {seconds:.1f} s "
+        f"for 8192 tokens, from {profile.prefetch_clock}. The audit's 2 + 0.1, at most 30 s, gives "
         f"{HIRADIX.seconds(8192):.1f} s and belongs to HiRadixCache, which serves no DSA model."
     ]

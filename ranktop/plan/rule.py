@@ -12,9 +12,8 @@ from ranktop.plan.profiles import Profile, version_key
 
 
 class Case(Struct, frozen=True):
-    """What a rule looks at: the launch as asked and as resolved, for one model and release."""
+    """What a rule looks at: the resolved launch of one model on one release."""
 
-    asked: Arguments
     args: Arguments
     model: ModelFacts
     profile: Profile

@@ -133,6 +133,21 @@ def test_a_file_by_mistake() -> None:
         parse_launch("x" * (2 << 20))
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "args: &a\n- *a\n- --tp=2\n",
+        "a: &a [x, x]\nb: &b [*a, *a]\nc: &c [*b, *b]\nd: &d [*c, *c]\nargs: [--tp=2, *d]\n",
+        "args: " + "[" * 5000,
+        "- " * 3000,
+    ],
+    ids=["cycle", "aliases", "deep", "dashes"],
+)
+def test_hostile_yaml_ends(text: str) -> None:
+    with contextlib.suppress(PlanError):
+        assert isinstance(parse_launch(text), LaunchRequest)
+
+
 def test_unclosed_quotes_and_braces_end_with_the_text() -> None:
     assert split_words("--a 'b c") == ["--a", "b c"]
     assert split_words("--a {b c") == ["--a", "{b", "c"]
@@ -185,7 +200,9 @@ _UNKNOWN = st.lists(
     st.sampled_from(["--frobnicate", "--frobnicate=3", "--frobnicate=a b", "--zz-top=x=y"]), max_size=2, unique=True
 ).map(tuple)
 _ENVIRONMENT = st.dictionaries(
-    st.sampled_from(["SGLANG_HUGEPAGE_SIZE", "CUDA_VISIBLE_DEVICES", "MC_X"]), _TEXT, max_size=2
+    st.sampled_from(["SGLANG_HUGEPAGE_SIZE", "CUDA_VISIBLE_DEVICES", "MC_X"]),
+    _TEXT.filter(lambda text: not text.endswith(";")),
+    max_size=2,
 )
 
 
