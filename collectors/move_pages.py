@@ -41,7 +41,8 @@ def sample_addresses(start: int, size_bytes: int, page_bytes: int, count: int, r
     if pages <= count:
         return [start + page * page_bytes for page in range(pages)]
     edges = [pages * index // count for index in range(count + 1)]
-    return [start + rng.randrange(low, high) * page_bytes for low, high in itertools.pairwise(edges)]
+    jitter = rng.random
+    return [start + (low + int(jitter() * (high - low))) * page_bytes for low, high in itertools.pairwise(edges)]
 
 
 def tally(statuses: Sequence[int]) -> Tally:

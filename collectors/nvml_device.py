@@ -27,6 +27,7 @@ _FIELDS: dict[str, tuple[int, int]] = {
 }
 _VALUE_MEMBERS = ("dVal", "uiVal", "ulVal", "ullVal", "sllVal", "siVal", "usVal")
 _UNSIGNED_INT = 1
+_HIDDEN_ABOVE_BYTES = 2 << 30
 
 
 class DeviceReader:
@@ -75,6 +76,8 @@ class DeviceReader:
         if instances:
             inside = tuple(process for instance in instances for process in instance.processes or ())
             processes = inside or processes
+        if processes == () and (memory.used_bytes or 0) > _HIDDEN_ABOVE_BYTES:
+            calls.failed["processes"] = "none visible though memory is in use (another pid namespace?)"
         remap_pending, remap_failed = fields.get("remap_pending"), fields.get("remap_failed")
         values: dict[str, Any] = dict(
             utilization_percent=float(utilization.gpu) if utilization else None,

@@ -51,9 +51,11 @@ class ProcessesCollector:
         except OSError as error:
             raise SourceError(f"{self._root}: {error.strerror} (is /proc mounted there?)", "unreadable") from error
         mains = self._table.mains
-        self._ids = server_ids(mains.values(), self._ids, link(f"{self._root}/self/ns/net"))
+        network = link(f"{self._root}/self/ns/net")
+        self._ids = server_ids(mains.values(), self._ids, network)
         servers = [
-            server_process(main, self._ids[pid], self._table.untitled_children(pid)) for pid, main in sorted(mains.items())
+            server_process(main, self._ids[pid], network, self._table.untitled_children(pid))
+            for pid, main in sorted(mains.items())
         ]
         ranks = [rank_process(rank, self._server_of(rank)) for rank in self._table.ranks.values()]
         if self._only_pids or self._only_urls:
@@ -104,7 +106,7 @@ def server_ids(mains: Iterable[Main], before: Mapping[int, str], own_net_namespa
     return ids
 
 
-def server_process(main: Main, id: str, untitled_children: int) -> ServerProcess:
+def server_process(main: Main, id: str, own_network: str | None, untitled_children: int) -> ServerProcess:
     """The sample of one main process. Without its address as id it cannot be reached at its URL from here."""
     return ServerProcess(
         id=id,
@@ -114,6 +116,7 @@ def server_process(main: Main, id: str, untitled_children: int) -> ServerProcess
         state=main.stat.state,
         url=main.url if id == main.address else None,
         demo_state_path=main.demo_state_path,
+        own_network=main.net_namespace == own_network if main.net_namespace and own_network else None,
         untitled_children=untitled_children,
     )
 

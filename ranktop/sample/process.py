@@ -82,6 +82,7 @@ class ServerProcess(Struct, frozen=True):
     url: Annotated[str | None, label("url", 24, "where its HTTP server should answer from here")] = None
     demo_state_path: str | None = None
     """RANKTOP_DEMO_STATE of its environment: a stand-in node of `ranktop demo`."""
+    own_network: Annotated[bool | None, label("own net", 7, "False: listens in another network namespace")] = None
     untitled_children: Annotated[int | None, gauge("untitled", "count", 8, "spawned children without a title yet")] = (
         None
     )

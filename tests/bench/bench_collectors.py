@@ -28,6 +28,7 @@ from collectors.processes import ProcessesCollector
 from ranktop.sample import NoData, Processes, RankProcess, RankTag, SourceError
 
 POOL_BYTES = (62_222_336, 13_180_928)
+TIMES_LARGER = 8
 CYCLES = 60
 VICTIM_SECONDS = 5.0
 VICTIM_POOL_BYTES = 4 << 30
@@ -101,8 +102,15 @@ def read(collector: Any, processes: Processes | None, now: float) -> tuple[float
 
 
 def cycle() -> None:
+    """The same with pools of a demo and with larger ones: no cost may grow with them."""
+    for times in (1, TIMES_LARGER):
+        print(f"8 ranks, pools of {times * sum(POOL_BYTES) / 1e6:.0f} MB each:")
+        measured_cycle([times * size for size in POOL_BYTES])
+
+
+def measured_cycle(pools_bytes: list[int]) -> None:
     """One cycle of every collector of the host, at its cadence, for a server of 8 ranks."""
-    with running(MAIN, RANK, *map(str, POOL_BYTES)) as server:
+    with running(MAIN, RANK, *map(str, pools_bytes)) as server:
         processes, pools = ProcessesCollector(only_pids=[server.pid]), PoolsCollector()
         collectors: dict[str, Any] = {
             "hostmem": HostMemCollector(),

@@ -89,6 +89,7 @@ def test_a_server_and_its_ranks_in_rank_order(grow: Callable[..., Tree]) -> None
     (server,) = seen.servers
     assert (server.id, server.url) == ("127.0.0.1:39871", "http://127.0.0.1:39871")
     assert server.demo_state_path == "/tmp/somewhere.json"
+    assert server.own_network is True
     assert "s3cret" not in repr(seen)
     assert [str(rank.tag) for rank in seen.ranks] == ["TP0", "TP2", "TP10"]
     rank = seen.ranks[1]
