@@ -71,14 +71,16 @@ def _rank(rank: RankVerdict, verdict: Verdict) -> str:
         primary=_pair(rank.line("host.primary")),
         indexer=_pair(rank.line("host.indexer")),
         hbm=f"{hbm}/{of}",
-        worst=codes[0] if codes else _state(rank),
+        worst=codes[0] if codes else _state(rank, verdict),
     )
 
 
-def _state(rank: RankVerdict) -> str:
+def _state(rank: RankVerdict, verdict: Verdict) -> str:
     if rank.pid is not None:
         return "ok"
-    return "as logged" if any(line.source == "logged" for line in rank.lines) else "no process"
+    if any(line.source == "logged" for line in rank.lines):
+        return "as logged"
+    return "no process" if verdict.sample.processes is not None else "-"
 
 
 def _pair(line: Line) -> str:

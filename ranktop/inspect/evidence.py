@@ -15,9 +15,9 @@ from collectors.kernellog import parse_journal
 from collectors.numa import parse_node
 from ranktop.inspect import pasted
 from ranktop.inspect.found import Found, Tree
-from ranktop.inspect.gputext import parse_smi_xml, topo_nodes
+from ranktop.inspect.gputext import parse_smi_xml, query_gpus, topo_nodes
 from ranktop.inspect.hosttext import free_tables, numactl_nodes
-from ranktop.inspect.kinds import decoded, kind_of, lines_of
+from ranktop.inspect.kinds import decoded, kind_of, text_of
 from ranktop.inspect.stream import StreamError, read_stream
 from ranktop.plan import LaunchRequest, parse_launch
 from ranktop.plan.plan import PlanError
@@ -163,7 +163,7 @@ def _samples(evidence: Evidence, item: Found) -> tuple[str, str]:
 
 
 def _text(evidence: Evidence, item: Found) -> tuple[str, str]:
-    lines = lines_of(item.data)
+    lines = text_of(item.data)
     at = item.written_unix_seconds or time.time()
     parts: list[str] = []
     tables = free_tables(lines)
@@ -178,6 +178,10 @@ def _text(evidence: Evidence, item: Found) -> tuple[str, str]:
     if gpu_nodes:
         evidence.gpu_nodes |= gpu_nodes
         parts.append("nvidia-smi topo -m")
+    queried = query_gpus(lines)
+    if queried is not None:
+        evidence.gpus = evidence.gpus or queried
+        parts.append("nvidia-smi --query-gpu")
     kernel = pasted.kernel_events(lines, at)
     if kernel:
         evidence.kernel += kernel

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 
@@ -111,6 +112,50 @@ def _bytes(node: ElementTree.Element, path: str) -> int | None:
 
 def _yes(node: ElementTree.Element, path: str) -> bool | None:
     return {"Yes": True, "No": False}.get(_text(node, path) or "")
+
+
+_CSV_FIELDS = {
+    "index": "index",
+    "name": "name",
+    "uuid": "uuid",
+    "pci.bus_id": "pci_bus_id",
+    "memory.total [MiB]": "total_bytes",
+    "memory.used [MiB]": "used_bytes",
+    "memory.free [MiB]": "free_bytes",
+}
+
+
+def query_gpus(lines: Sequence[str]) -> Gpus | None:
+    """GPUs of `nvidia-smi --query-gpu=index,... --format=csv`. `[N/A]` is None: a GPU in MIG mode tells no memory."""
+    found: list[Gpu] = []
+    columns: list[str] = []
+    for line in lines:
+        cells = [cell.strip() for cell in line.split(",")]
+        if cells[0] == "index" and len(cells) > 1:
+            columns = cells
+        elif columns and len(cells) == len(columns) and cells[0].isdigit() and len(found) < _MAX_GPUS:
+            found.append(_queried(dict(zip(columns, cells, strict=True))))
+        else:
+            columns = []
+    return Gpus(gpus=tuple(found)) if found else None
+
+
+def _queried(row: dict[str, str]) -> Gpu:
+    fields: dict[str, Any] = {}
+    for column, text in row.items():
+        field = _CSV_FIELDS.get(column)
+        if field is None or text in ("[N/A]", "N/A", "[Not Supported]"):
+            continue
+        match = _AMOUNT.match(text)
+        if field == "index":
+            fields[field] = int(text)
+        elif field == "pci_bus_id":
+            fields[field] = pci_address(text)
+        elif not field.endswith("_bytes"):
+            fields[field] = text[:200]
+        elif match is not None:
+            fields[field] = int(float(match[1]) * (1 << 20))
+    return Gpu(**fields)
 
 
 _TOPO_ROW = re.compile(r"\s*(?:\x1b\[\d*m)?GPU(\d+)(?:\x1b\[\d*m)?\s+(.*)")

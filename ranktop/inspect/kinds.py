@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Any, Literal
 
 import msgspec
@@ -29,6 +30,7 @@ _SGLANG_SERIES = re.compile(r"^sglang[:_]\w+(?:\{[^\n]*\})? [-+\d.eEinfNa]+(?: \
 _ANY_SERIES = re.compile(r"^[a-zA-Z_:][\w:]*\{[^\n]*\} [-+\d.eEinfNa]+(?: \d+)?\r?$", re.MULTILINE)
 _POD = re.compile(r"^\s*(?:- )?(?:args|command):|^\s*- --\w", re.MULTILINE)
 _MAX_CONTROL_SHARE = 0.1
+_MAX_JSON_DEPTH = 16
 
 
 def kind_of(data: bytes) -> tuple[Kind, str]:
@@ -68,6 +70,22 @@ def lines_of(data: bytes) -> list[str]:
     """Lines as text, each cut where none that is of use is longer."""
     text = data.decode("utf-8", "replace")
     return [line[:MAX_LINE_CHARACTERS].rstrip("\r").lstrip("\0") for line in text.split("\n")]
+
+
+def text_of(data: bytes) -> list[str]:
+    """Lines of a text; of a JSON value, those of all its strings: an answer of a server carries its words."""
+    value = decoded(data) if data.lstrip()[:1] == b"{" else None
+    return [line for text in _strings(value, 0) for line in text.split("\n")] if value is not None else lines_of(data)
+
+
+def _strings(value: Any, depth: int) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value[:MAX_LINE_CHARACTERS]
+    elif depth < _MAX_JSON_DEPTH:
+        if isinstance(value, dict):
+            value = list(value.values())
+        for item in value if isinstance(value, list) else ():
+            yield from _strings(item, depth + 1)
 
 
 def decoded(data: bytes) -> Any:

@@ -17,6 +17,7 @@ from collectors.processes import ProcessesCollector
 from collectors.server_info import parse as parse_info
 from ranktop.inspect.evidence import Evidence, FileNote
 from ranktop.inspect.gputext import with_nodes
+from ranktop.inspect.numamaps import saved_placements
 from ranktop.inspect.servers import Server
 from ranktop.reconcile.families import SERIES_NAMES
 from ranktop.sample import Event, MetricsPage, NoData, NumaNode, Processes, Sample, ServerInfo, SourceError, SourceState
@@ -153,6 +154,9 @@ def _read_trees(evidence: Evidence) -> dict[str, Any]:
         if processes is not None and (processes.ranks or processes.servers):
             parts["processes"] = processes
             parts["mappings"] = _read(evidence, PoolsCollector(proc), processes) or {}
+            placements = saved_placements(proc, processes)
+            if placements:
+                parts["placements"] = placements
             parts["cgroups"] = _read(evidence, CgroupCollector(proc, sys or nowhere), processes) or {}
         host = _read(evidence, HostMemCollector(proc, sys or nowhere), processes)
         if host is not None:
