@@ -13,9 +13,9 @@ from ranktop.reconcile.gpus import gpu_of_rank
 from ranktop.reconcile.lines.growth import with_pool_growth
 from ranktop.reconcile.lines.hbm import hbm_lines
 from ranktop.reconcile.lines.host import expected_pools, pool_lines, process_lines
+from ranktop.reconcile.lines.layers import layer_line
 from ranktop.reconcile.lines.logged import logged_pool_lines
 from ranktop.reconcile.lines.node import node_lines, request_lines
-from ranktop.reconcile.lines.layers import layer_line
 from ranktop.reconcile.lines.pd import pd_lines
 from ranktop.reconcile.lines.placement import local_line
 from ranktop.reconcile.lines.rates import rate_lines
@@ -213,10 +213,11 @@ def _served_lines(
     """What SGLang's metrics and log tell of the rank's tokens, copies, hand-offs and layers."""
     told = view.digests.get(server.id)
     stale = _is_stale(view.sample, "metrics", server.id)
+    bootstrap = view.sample.bootstraps.get(server.id)
     has_given_up = name in view.log.newest(server.id, "pd_register_gave_up")
     yield from token_lines(plan, said, stale)
     yield from rate_lines(told.gains if told else None, tag, stale)
-    yield from pd_lines(told.series if told else None, server.role, tag, has_given_up, stale)
+    yield from pd_lines(told.series if told else None, server.role, tag, bootstrap, has_given_up, stale)
     yield layer_line(plan, view.log.newest(server.id, "layer_plan").get(name))
 
 

@@ -117,6 +117,7 @@ class Reconciler:
             ledgers=self._past.ledgers(),
             log=self._past.log,
             activities=self._past.activities,
+            requests=self._past.requests,
             launches=self._past.launches,
             events=tuple(self._events),
             incidents=self._incidents,

@@ -1,55 +1,15 @@
-"""Requests one by one, from the records of --export-metrics-to-file: where their prefix came from, how they decoded.
+"""Requests by where their prefix came from: does decoding after a restored prefix accept as much as without one?
 
-A record is an event of kind `request` with the fields of `Request`; parameters and text of a request are in none.
+From the records of --export-metrics-to-file.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Literal
 
 from msgspec import Struct
 
-from ranktop.sample import Event
-
-Population = Literal["cold", "l1", "l2", "l3", "partial"]
-
-WHOLE_SHARE = 0.5
-"""Share of a prompt that has to come from the tiers for the request to be one of a tier and not a partial hit."""
-
-
-class Request(Struct, frozen=True):
-    """One finished request. None where the record does not say."""
-
-    prompt_tokens: int | None = None
-    cached_tokens: int | None = None
-    device_tokens: int | None = None
-    host_tokens: int | None = None
-    storage_tokens: int | None = None
-    ttft_seconds: float | None = None
-    e2e_seconds: float | None = None
-    accept_length: float | None = None
-    verify_steps: int | None = None
-
-    @property
-    def is_restored(self) -> bool | None:
-        """Whether part of its prefix came back from L2 or L3. None when the record has no breakdown by tier."""
-        if self.host_tokens is None and self.storage_tokens is None:
-            return None
-        return bool((self.host_tokens or 0) + (self.storage_tokens or 0))
-
-    @property
-    def population(self) -> Population | None:
-        """The lowest tier that its prefix came from; `partial` when most of the prompt was computed."""
-        if self.prompt_tokens is None or self.cached_tokens is None:
-            return None
-        if self.cached_tokens == 0:
-            return "cold"
-        if self.cached_tokens < WHOLE_SHARE * self.prompt_tokens:
-            return "partial"
-        if self.storage_tokens:
-            return "l3"
-        return "l2" if self.host_tokens else "l1"
+from ranktop.sample import RequestRecord
 
 
 class Acceptance(Struct, frozen=True):
@@ -59,21 +19,30 @@ class Acceptance(Struct, frozen=True):
     verify_steps: int
 
 
-def request_of(event: Event) -> Request:
-    """The record of a `request` event; what is no number is left out."""
-    return Request(**{name: _number(event.fields.get(name)) for name in Request.__struct_fields__})
+def is_restored(request: RequestRecord) -> bool | None:
+    """Whether part of the prefix came back from L2 or L3. None when the record has no breakdown by tier."""
+    if request.host_tokens is None and request.storage_tokens is None:
+        return None
+    return bool((request.host_tokens or 0) + (request.storage_tokens or 0))
 
 
-def acceptance(requests: Iterable[Request], *, restored: bool) -> Acceptance | None:
+def acceptance(requests: Iterable[RequestRecord], *, restored: bool) -> Acceptance | None:
     """Acceptance of the requests with a restored prefix, or of those without. None when none of them verified."""
     chosen = [
         (request.accept_length, request.verify_steps)
         for request in requests
-        if request.is_restored is restored and request.accept_length is not None and request.verify_steps
+        if is_restored(request) is restored and request.accept_length is not None and request.verify_steps
     ]
     steps = sum(count for _, count in chosen)
     return Acceptance(sum(length * count for length, count in chosen) / steps, steps) if steps else None
 
 
-def _number(value: Any) -> Any:
-    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+def repeats_share(requests: Iterable[RequestRecord]) -> float | None:
+    """Share of the prompt tokens that some tier held: what proves that prompts repeat. None without records."""
+    told = [
+        (one.prompt_tokens, one.cached_tokens)
+        for one in requests
+        if one.prompt_tokens and one.cached_tokens is not None
+    ]
+    prompt = sum(tokens for tokens, _ in told)
+    return sum(cached for _, cached in told) / prompt if prompt else None

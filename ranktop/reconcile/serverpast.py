@@ -11,9 +11,10 @@ from ranktop.reconcile.eventlog import EventLog
 from ranktop.reconcile.launches import Launch, extend, present
 from ranktop.reconcile.ledger import Ledger, has_restarted, ledger
 from ranktop.reconcile.verdict import RankVerdict, ServerVerdict
-from ranktop.sample import Sample
+from ranktop.sample import RequestRecord, Sample
 
 LEDGER_SECONDS = 900.0
+MAX_REQUESTS = 2000
 
 
 class ServerPast:
@@ -23,6 +24,8 @@ class ServerPast:
         self.log = EventLog()
         self.activities: dict[str, Activity] = {}
         self.launches: dict[str, tuple[Launch, ...]] = {}
+        self.requests: dict[str, deque[RequestRecord]] = {}
+        self._read: dict[str, tuple[RequestRecord, ...]] = {}
         self._ledgers: dict[str, deque[Ledger]] = {}
         for launch in launches:
             self.launches[launch.server] = extend(self.launches.get(launch.server, ()), launch)
@@ -47,6 +50,11 @@ class ServerPast:
 
     def note_servers(self, sample: Sample, servers: Sequence[ServerVerdict], ranks: Sequence[RankVerdict]) -> None:
         """Follow what every server does and which launch it runs."""
+        for server_id, records in sample.requests.items():
+            # A read stays in the samples until the next one.
+            if records != self._read.get(server_id):
+                self.requests.setdefault(server_id, deque(maxlen=MAX_REQUESTS)).extend(records)
+        self._read = sample.requests
         activities: dict[str, Activity] = {}
         available = sample.host.available_bytes if sample.host is not None else None
         for server in servers:

@@ -7,20 +7,23 @@ from collections.abc import Iterator
 from ranktop.reconcile.compare import reading
 from ranktop.reconcile.series import Series, labels_of
 from ranktop.reconcile.verdict import Line
-from ranktop.sample import RankTag
+from ranktop.sample import Bootstrap, RankTag
 
 _FAILED = ("sglang:num_bootstrap_failed_reqs_total", "sglang:num_transfer_failed_reqs_total")
 
 
-def pd_lines(series: Series | None, role: str | None, tag: RankTag, has_given_up: bool, stale: bool) -> Iterator[Line]:
+def pd_lines(
+    series: Series | None, role: str | None, tag: RankTag, bootstrap: Bootstrap | None, has_given_up: bool, stale: bool
+) -> Iterator[Line]:
     """`has_given_up`: the log says that this rank's attempts to register all failed."""
     away = "no prefill or decode role" if role == "unified" else "no metrics page" if series is None else ""
+    registered = is_registered(bootstrap, tag) if bootstrap is not None else None
     yield reading(
         "pd.registered",
-        0 if has_given_up else None,
+        0 if has_given_up else None if registered is None else int(registered),
         unit="count",
-        source="logged",
-        missing=away or "registration is logged at debug level, and the bootstrap server was not asked",
+        source="logged" if has_given_up else "reported",
+        missing=away or "no answer of a bootstrap server for this rank",
     )
     labels = labels_of(tag)
     transfers = series.own("sglang:kv_transfer_latency_ms_count", labels) if series is not None else None
@@ -37,3 +40,14 @@ def pd_lines(series: Series | None, role: str | None, tag: RankTag, has_given_up
             missing=away,
             stale=stale,
         )
+
+
+def is_registered(bootstrap: Bootstrap, tag: RankTag) -> bool | None:
+    """Whether the bootstrap server has this rank; None while it tells of no single one.
+
+    A title's TP rank is global within the engine, the bootstrap server's lies within the attention group.
+    """
+    width = max((rank.tp for rank in bootstrap.ranks), default=0) + 1
+    place = (tag.dp or 0, tag.cp or 0, (tag.tp or 0) % width, tag.pp or 0)
+    found = (rank.is_registered for rank in bootstrap.ranks if (rank.dp, rank.cp, rank.tp, rank.pp) == place)
+    return next(found, None)

@@ -17,7 +17,8 @@ from ranktop.reconcile.rules.launch import launch_changed, launch_drift
 from ranktop.reconcile.rules.layersplit import layer_cp1, layer_disagree, layer_no_comm, layer_range
 from ranktop.reconcile.rules.metrics import metrics_dedup, metrics_missing, rank0_only
 from ranktop.reconcile.rules.numa import numa_remote, numa_unknown
-from ranktop.reconcile.rules.pd import pd_duplicate, pd_failures, pd_rank_missing, pd_transport
+from ranktop.reconcile.rules.pd import pd_duplicate, pd_failures, pd_transport
+from ranktop.reconcile.rules.pd_ranks import pd_rank_missing
 from ranktop.reconcile.rules.pools import pool_differs, pool_missing
 from ranktop.reconcile.rules.ranks import rank_dead, rank_restarted
 from ranktop.reconcile.rules.rule import HISTORY_LINES, Context, Rule

@@ -1,14 +1,14 @@
-"""Prefill and decode apart: PD-FAILURES, PD-DUPLICATE, PD-TRANSPORT, PD-RANK-MISSING."""
+"""Between prefill and decode: PD-FAILURES, PD-DUPLICATE, PD-TRANSPORT."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Iterator
 
 from ranktop.finding import Finding
 from ranktop.reconcile.rules.evidence import evidence, over_window, span
 from ranktop.reconcile.rules.rule import Context
-from ranktop.reconcile.series import labels_of
-from ranktop.reconcile.verdict import RankVerdict, ServerVerdict
+from ranktop.reconcile.verdict import ServerVerdict
 from ranktop.sample import Event
 
 _SECOND_HAND = "another rank"
@@ -76,7 +76,19 @@ def pd_duplicate(context: Context) -> Iterator[Finding]:
             if isinstance(room, int):
                 times.setdefault((event.rank, room), []).append(event.at_unix_seconds)
         again = sorted({room for (_, room), at in times.items() if len(at) > 1 and at[-1] > at[0]})
-        if again:
+        bootstrap = context.sample.bootstraps.get(server.id)
+        if bootstrap is not None and (bootstrap.registered_ranks or 0) > (bootstrap.expected_ranks or math.inf):
+            yield Finding(
+                "PD-DUPLICATE",
+                "warn",
+                f"{bootstrap.registered_ranks} registrations at the bootstrap server, {bootstrap.expected_ranks} ranks",
+                scope="server",
+                server=server.id,
+                **evidence("reported", registered=bootstrap.registered_ranks, expected=bootstrap.expected_ranks),
+                advice="a rank registered again after a restart, and its count can hide one that is missing: restart "
+                "the prefill server as a whole",
+            )
+        elif again:
             yield Finding(
                 "PD-DUPLICATE",
                 "warn",
@@ -114,75 +126,6 @@ def pd_transport(context: Context) -> Iterator[Finding]:
         )
 
 
-def pd_rank_missing(context: Context) -> Iterator[Finding]:
-    """A prefill rank that gave up registering, or that transfers nothing while its peers do."""
-    for server in context.servers:
-        gave_up = context.log.newest(server.id, "pd_register_gave_up")
-        for rank, event in gave_up.items():
-            yield Finding(
-                "PD-RANK-MISSING",
-                "breach",
-                "all attempts to register with the bootstrap server failed",
-                scope="rank" if rank is not None else "server",
-                server=server.id,
-                rank=rank,
-                **evidence(
-                    "logged",
-                    attempts=event.fields.get("attempts"),
-                    last_reason=_last_reason(context, server.id, rank),
-                ),
-                advice="decode requests to this rank wait until they time out: check that this host reaches "
-                "--disaggregation-bootstrap-port on the prefill node, then restart this server",
-            )
-        if _all_ranks_transfer(context, server):
-            yield from _without_transfers(context, server, frozenset(gave_up))
-
-
-def _without_transfers(context: Context, server: ServerVerdict, known: frozenset[str | None]) -> Iterator[Finding]:
-    kept = context.ledgers.get(server.id, ())
-    totals = kept[-1].transfers_by_rank if kept else {}
-    least = context.thresholds.pd_peer_transfers
-    ranks = context.ranks_of(server.id)
-    by_rank = {rank.rank: _of_rank(context, rank, totals) for rank in ranks}
-    for rank in ranks:
-        peers = [count for tag, count in by_rank.items() if tag != rank.rank]
-        if by_rank[rank.rank] or not peers or min(peers) < least or rank.rank in known:
-            continue
-        yield Finding(
-            "PD-RANK-MISSING",
-            "breach",
-            f"no transfer from this rank, its peers have at least {min(peers):.0f}",
-            scope="rank",
-            server=server.id,
-            rank=rank.rank,
-            **evidence("reported", transfers=0, fewest_peer_transfers=min(peers)),
-            advice="under LayerSplit every rank sends its own layers: what decode gets from this rank is not there. "
-            "Drain this server, and read its log for registration errors",
-        )
-
-
-def _all_ranks_transfer(context: Context, server: ServerVerdict) -> bool:
-    """Else context-parallel ranks other than 0 are dummies and never see a transfer (0.5.18, `disaggregation/`)."""
-    return server.role == "prefill" and server.plan is not None and server.plan.layer_split.active
-
-
-def _of_rank(context: Context, rank: RankVerdict, totals: Mapping[str, float]) -> float:
-    processes = context.sample.processes
-    tag = next(
-        (
-            one.tag
-            for one in (processes.ranks if processes else ())
-            if (one.server, str(one.tag)) == (rank.server, rank.rank)
-        ),
-        None,
-    )
-    if tag is not None:
-        labels = labels_of(tag)
-        return totals.get(f"{labels.dp}/{labels.pp}/{labels.tp}", 0.0)
-    plan = context.rank_plan(rank)
-    return totals.get(f"{plan.dp}/{plan.pp}/{plan.tp}", 0.0) if plan is not None else 0.0
-
-
 def _asked_transport(context: Context, server: ServerVerdict) -> str | None:
     """By the command line: `/server_info` tells the resolved `mooncake`."""
     processes = context.sample.processes
@@ -208,8 +151,3 @@ def _first(events: tuple[Event, ...]) -> Event | None:
     own = [event for event in events if _SECOND_HAND not in str(event.fields.get("reason", ""))]
     with_reason = [event for event in own if event.fields.get("reason")]
     return next(iter(with_reason or own or events), None)
-
-
-def _last_reason(context: Context, server: str, rank: str | None) -> str | None:
-    attempt = context.log.newest(server, "pd_register_failed").get(rank)
-    return attempt.fields.get("reason") if attempt is not None else None

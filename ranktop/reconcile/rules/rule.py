@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -19,7 +19,7 @@ from ranktop.reconcile.lives import GoneRank, RankKey, ReturnedRank
 from ranktop.reconcile.logged import LoggedServer
 from ranktop.reconcile.thresholds import Thresholds
 from ranktop.reconcile.verdict import NodeVerdict, RankVerdict, ServerVerdict
-from ranktop.sample import Event, Sample
+from ranktop.sample import Event, RequestRecord, Sample
 
 HISTORY_LINES = frozenset(
     {
@@ -77,6 +77,8 @@ class Context(Struct, frozen=True):
     """What the servers' logs have said, by server and kind."""
     activities: Mapping[str, Activity] = {}
     """By server: when it last did something."""
+    requests: Mapping[str, Sequence[RequestRecord]] = {}
+    """By server: its newest finished requests, bounded, where it records them."""
     launches: Mapping[str, tuple[Launch, ...]] = {}
     """By server: its launches, the present one last."""
 

@@ -8,7 +8,7 @@ from statistics import quantiles
 
 from ranktop.finding import Finding
 from ranktop.reconcile.history import Track
-from ranktop.reconcile.requests import acceptance, request_of
+from ranktop.reconcile.requests import acceptance
 from ranktop.reconcile.rules.evidence import evidence
 from ranktop.reconcile.rules.rule import Context
 from ranktop.reconcile.verdict import RankVerdict
@@ -27,10 +27,7 @@ def spec_collapse(context: Context) -> Iterator[Finding]:
 
 
 def _by_records(context: Context, server: str) -> Finding | None:
-    events = context.log.all_of(server, "request")
-    if not events:
-        return None
-    requests = [request_of(event) for event in events]
+    requests = context.requests.get(server, ())
     restored, fresh = acceptance(requests, restored=True), acceptance(requests, restored=False)
     limits = context.thresholds
     if restored is None or fresh is None or min(restored.verify_steps, fresh.verify_steps) < limits.spec_verify_steps:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from ranktop.finding import Finding
 from ranktop.reconcile.ledger import Window
+from ranktop.reconcile.requests import repeats_share
 from ranktop.reconcile.rules.evidence import over_window, span
 from ranktop.reconcile.rules.rule import Context
 
@@ -25,12 +26,13 @@ def l2_never_read(context: Context) -> Iterator[Finding]:
             continue
         device, computed = window.gain("device_hit_tokens"), window.gain("input_tokens")
         repeats = device / (device + computed) if device is not None and computed is not None and device else 0.0
+        repeats = max(repeats, repeats_share(context.requests.get(server.id, ())) or 0.0)
         proven = repeats >= limits.repeats_share
         yield Finding(
             "L2-NEVER-READ",
             "breach" if proven else "warn",
             f"{written:.0f} tokens written to L2 {span(window)}, none read back"
-            + (f", though {100 * repeats:.0f} % of the prefill was found in L1" if proven else ""),
+            + (f", though {100 * repeats:.0f} % of the prompts was found in a tier" if proven else ""),
             scope="server",
             server=server.id,
             **over_window(
