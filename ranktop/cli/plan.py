@@ -2,31 +2,17 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from typing import Any
 
 import click
 
 from ranktop.cli.errors import UsageProblem
+from ranktop.cli.launch_options import LaunchOptions, gib_bytes, launch_options
 from ranktop.finding import Finding, exit_code
-from ranktop.plan import (
-    GIB,
-    LaunchRequest,
-    ModelFacts,
-    Plan,
-    compute_plan,
-    guess_model,
-    launch_from_fields,
-    launch_from_server_info,
-    model_from_config,
-    model_named,
-    parse_launch,
-)
+from ranktop.plan import LaunchRequest, Plan
 from ranktop.plan.hostrules import Allowance, assumed_allowance, host_findings
 from ranktop.plan.machine import Machine, asked_machine
-from ranktop.plan.models import MAX_CONFIG_BYTES
-from ranktop.plan.words import MAX_TEXT_CHARS
 
 DEFAULT_MARGIN_GIB = 10.0
 
@@ -34,12 +20,7 @@ Compute = Callable[[LaunchRequest], Plan]
 
 
 @click.command(context_settings={"ignore_unknown_options": True, "max_content_width": 100})
-@click.option("--sglang", metavar="VERSION", help="SGLang version; 0.5.18 when neither this nor the launch says.")
-@click.option("--model", metavar="NAME", help="A built-in model: glm-5.2, deepseek-v3.2, deepseek-v3, qwen3-32b, ...")
-@click.option("--model-config", type=click.Path(dir_okay=False), metavar="FILE", help="The model's config.json.")
-@click.option("--arch", metavar="ARCH", help="sm90 (default), sm100 or sm120.")
-@click.option("--device-tokens", type=int, metavar="N", help="Tokens of the L1 pool, from the log or /server_info.")
-@click.option("--hbm-budget", type=float, metavar="GiB", help="HBM for the L1 pool: computes its tokens.")
+@launch_options
 @click.option("--memory", type=float, metavar="GiB", help="Hold the plan against a machine with this much free memory.")
 @click.option("--nodes", type=int, metavar="N", help="Its NUMA nodes; the memory and the GPUs are split evenly.")
 @click.option("--other", type=float, metavar="GiB", help="What else must fit; else 6.6 GiB a rank is assumed.")
@@ -49,14 +30,8 @@ Compute = Callable[[LaunchRequest], Plan]
 @click.option("--manifest", type=click.Path(dir_okay=False), metavar="FILE", help="Write a canary manifest (YAML).")
 @click.option("--pid", type=int, metavar="PID", help="With --manifest: the running server that fills it in.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on standard output.")
-@click.argument("launch", nargs=-1, type=click.UNPROCESSED)
 def plan(
-    sglang: str | None,
-    model: str | None,
-    model_config: str | None,
-    arch: str | None,
-    device_tokens: int | None,
-    hbm_budget: float | None,
+    options: LaunchOptions,
     memory: float | None,
     nodes: int | None,
     other: float | None,
@@ -66,7 +41,6 @@ def plan(
     manifest: str | None,
     pid: int | None,
     as_json: bool,
-    launch: tuple[str, ...],
 ) -> int:
     """What LAUNCH takes per rank and per node. LAUNCH is a whole launch line or bare flags, `-` reads it from stdin.
 
@@ -74,24 +48,15 @@ def plan(
     ranktop plan -- python -m sglang.launch_server --tp 8 --enable-hierarchical-cache --hicache-size 120
     ranktop plan --memory 1511 --nodes 2 -- --tp 8 --enable-hierarchical-cache --hicache-size 120
     """
-    request = launch_of(launch, "plan")
-    facts = model_of(model, model_config)
+    request = options.request
     available = gib_bytes("--memory", memory)
 
     def compute(changed: LaunchRequest) -> Plan:
-        return compute_plan(
-            changed,
-            version=sglang,
-            model=facts,
-            arch=arch,
-            device_tokens=device_tokens,
-            hbm_budget_bytes=gib_bytes("--hbm-budget", hbm_budget),
-            host_available_bytes=available,
-        )
+        return options.compute(changed, available)
 
     planned = compute(request)
-    if nodes is not None and (memory is None or nodes < 1):
-        raise UsageProblem("plan: --nodes: a positive number together with --memory is accepted")
+    if nodes is not None and (memory is None or not 1 <= nodes <= 1024):
+        raise UsageProblem(f"plan: --nodes {nodes}: 1 to 1024 is accepted, together with --memory")
     machine = asked_machine(memory, nodes, max(len(planned.ranks), 1))
     allowance = allowance_of(planned, other, margin)
     if manifest is not None:
@@ -102,49 +67,6 @@ def plan(
         return _controls(request, planned, compute, as_json)
     findings = host_findings(planned, machine, allowance, request)
     return show(request, planned, findings, machine, allowance, compute, as_json=as_json)
-
-
-def launch_of(words: tuple[str, ...], command: str) -> LaunchRequest:
-    """The launch on the command line, or on standard input for a single `-`."""
-    if not words:
-        raise UsageProblem(
-            f"{command}: no launch given (ranktop {command} -- python -m sglang.launch_server --tp 8 ...)"
-        )
-    text = sys.stdin.read(MAX_TEXT_CHARS + 1) if words == ("-",) else words[0] if len(words) == 1 else ""
-    if "server_args=" in text:
-        from collectors.serverlog_args import parse_server_args
-
-        return launch_from_fields(parse_server_args(text.partition("server_args=")[2]), "log")
-    if text.lstrip().startswith("{"):
-        return _from_report(text, command)
-    return parse_launch(text or words)
-
-
-def _from_report(text: str, command: str) -> LaunchRequest:
-    """The launch in a pasted `/server_info` answer."""
-    import msgspec
-
-    try:
-        report = msgspec.json.decode(text)
-    except msgspec.DecodeError as error:
-        raise UsageProblem(f"{command}: the launch starts as JSON and is none: {error} (paste all of it)") from None
-    return launch_from_server_info(report)
-
-
-def model_of(name: str | None, config: str | None) -> ModelFacts | None:
-    """The model that was named, or read from a config.json; None leaves it to the launch."""
-    if config is None:
-        return (guess_model(name) or model_named(name)) if name else None
-    try:
-        with open(config, "rb") as file:
-            data = file.read(MAX_CONFIG_BYTES + 1)
-    except OSError as error:
-        raise UsageProblem(f"plan: --model-config {config}: {error.strerror} (give the model's config.json)") from None
-    if len(data) > MAX_CONFIG_BYTES:
-        raise UsageProblem(
-            f"plan: --model-config {config}: more than {MAX_CONFIG_BYTES} bytes (give the model's config.json)"
-        )
-    return model_from_config(data, name)
 
 
 def allowance_of(planned: Plan, other_gib: float | None, margin_gib: float) -> Allowance:
@@ -239,15 +161,6 @@ def _write_manifest(path: str, request: LaunchRequest, planned: Plan, pid: int |
         raise UsageProblem(f"plan: --manifest {path}: {error.strerror} (give a file that can be written)") from None
     click.echo(f"wrote {path}; fill in what says `to fill`")
     return exit_code(planned.findings)
-
-
-def gib_bytes(option: str, gib: float | None) -> int | None:
-    """Bytes of an option in GiB. Raises UsageProblem for what no memory can be."""
-    if gib is None:
-        return None
-    if not 0 <= gib < 1 << 40:
-        raise UsageProblem(f"plan: {option} {gib}: a number of GiB, zero or more, is accepted")
-    return int(gib * GIB)
 
 
 def _json(document: Any) -> str:

@@ -192,10 +192,15 @@ def test_from_standard_input(capsys: pytest.CaptureFixture[str], monkeypatch: py
         "dict": f"[2026-11-29 09:00:00] server_args={values!r}",
         "pod": "args:\n- --tp-size\n- '4'\n- --enable-hierarchical-cache\n- --hicache-size=64\n- --api-key=sk-1\n",
     }[form]
-    monkeypatch.setattr("sys.stdin", io.StringIO(text))
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
     found = document(capsys, "-")
     assert (found["launch"]["tp_size"], found["launch"]["hicache_size_gb"]) == (4, 64)
     assert "sk-1" not in json.dumps(found)
+
+
+def test_standard_input_of_bytes(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"--tp 2 --served-model-name \xff\xfe")))
+    assert document(capsys, "-")["node"]["ranks"] == 2
 
 
 BAD: list[tuple[tuple[str, ...], str]] = [
