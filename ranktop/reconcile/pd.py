@@ -66,9 +66,9 @@ def handoff(previous: MetricsPage | None, current: MetricsPage, info: ServerInfo
         _queues(gains, role),
         latency(gains, "sglang:kv_transfer_bootstrap_ms"),
         latency(gains, _LATENCY),
-        _once(gains, "sglang:num_bootstrap_failed_reqs_total"),
-        _once(gains, "sglang:num_transfer_failed_reqs_total"),
-        _once(gains, "sglang:num_prefill_retries_total"),
+        _whole(gains.most_over_groups("sglang:num_bootstrap_failed_reqs_total")),
+        _whole(gains.most_over_groups("sglang:num_transfer_failed_reqs_total")),
+        _whole(gains.most_over_groups("sglang:num_prefill_retries_total")),
         max(counts, default=None),
         sum(sizes) / seconds if sizes and seconds else None,
         ranks,
@@ -130,16 +130,6 @@ def _of_rank(gains: Series, rank: RankLabels) -> RankTransfers:
 def _mean_of(gains: Series, family: str, rank: RankLabels) -> float | None:
     count, total = gains.own(f"{family}_count", rank), gains.own(f"{family}_sum", rank)
     return total / count if count and total is not None else None
-
-
-def _once(gains: Series, name: str) -> int | None:
-    """A counter that every rank of a group raises for the same request: per group the most any rank counted."""
-    most: dict[int, float] = {}
-    for rank in gains.ranks():
-        value = gains.own(name, rank)
-        if value is not None:
-            most[rank.dp] = max(most.get(rank.dp, 0.0), value)
-    return int(sum(most.values())) if most else None
 
 
 def _whole(value: float | None) -> int | None:

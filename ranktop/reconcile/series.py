@@ -110,6 +110,15 @@ class Series:
         known = [value for value in values if value is not None]
         return sum(known) if known else None
 
+    def most_over_groups(self, name: str, **wanted: str) -> float | None:
+        """A counter that every rank of a group raises for the same request: per group the most that one counted."""
+        most: dict[int, float] = {}
+        for labels, value in self.rows(name, **wanted):
+            rank = rank_of(labels)
+            if rank is not None:
+                most[rank.dp] = max(most.get(rank.dp, 0.0), value)
+        return sum(most.values()) if most else None
+
     def _ranks_in(self, name: str) -> frozenset[RankLabels]:
         found = (rank_of(labels) for labels, _ in self.rows(name))
         return frozenset(rank for rank in found if rank is not None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from ranktop.reconcile.families import FAMILIES
-from ranktop.reconcile.histograms import latency
+from ranktop.reconcile.histograms import latency, mean
 from ranktop.reconcile.series import Series, seconds_between, window
 from ranktop.reconcile.verdict import Service
 from ranktop.sample import MetricsPage
@@ -38,6 +38,34 @@ class Acceptance(Struct, frozen=True):
     ratio: float | None = None
     verify_steps: float | None = None
     """Verify steps in the window, None where they are not counted."""
+
+
+class Load(Struct, frozen=True):
+    """What a server took on in the window. Rates are None without a page before; requests are counted once a group."""
+
+    requests_per_second: float | None = None
+    prompt_tokens_per_second: float | None = None
+    mean_queue_seconds: float | None = None
+    retracted_requests: int | None = None
+    """None before the first: the counter does not exist until then."""
+    aborted_requests: int | None = None
+    window_seconds: float | None = None
+
+
+def load(previous: MetricsPage | None, current: MetricsPage) -> Load:
+    """Requests, queue time and retractions of the window; totals since the start when there is no page before."""
+    gains = window(previous, current)
+    seconds = seconds_between(previous, current)
+    requests, prompt = gains.total("sglang:num_requests_total"), gains.total("sglang:prompt_tokens_total")
+    return Load(
+        None if requests is None or seconds is None else requests / seconds,
+        None if prompt is None or seconds is None else prompt / seconds,
+        # Every rank of a group observes the same requests, so the mean over all is the mean of one.
+        mean(gains, "sglang:queue_time_seconds"),
+        _whole(gains.most_over_groups("sglang:num_retracted_requests_total")),
+        _whole(gains.total("sglang:num_aborted_requests_total")),
+        seconds,
+    )
 
 
 def service(previous: MetricsPage | None, current: MetricsPage) -> Service:

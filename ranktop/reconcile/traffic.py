@@ -60,8 +60,8 @@ def traffic(previous: MetricsPage | None, current: MetricsPage, ranks: int | Non
         rate(_kv_tokens(gains, _TOKENS["load_back"], ranks)),
         rate(logical(gains, _TOKENS["evicted"], ranks)),
         {key: tokens / seconds for key, tokens in _dropped(gains, ranks).items()},
-        rate(_once_a_group(gains, "sglang:prefetched_tokens_total")),
-        rate(_once_a_group(gains, "sglang:backuped_tokens_total")),
+        rate(gains.most_over_groups("sglang:prefetched_tokens_total")),
+        rate(gains.most_over_groups("sglang:backuped_tokens_total")),
         _copy_speed(gains, _COPIES["backup"]),
         _copy_speed(gains, _COPIES["load_back"]),
         seconds,
@@ -148,15 +148,6 @@ def _dropped(gains: Series, ranks: int | None) -> dict[str, float]:
             if writers:
                 found[f"{reason or 'dropped'}/{pool}"] = sum(tokens) * gains.groups() / writers
     return found
-
-
-def _once_a_group(gains: Series, name: str) -> float | None:
-    """Storage tokens: per DP group the most that one rank counted. Only one rank of a group may write to L3."""
-    most: dict[str, float] = {}
-    for labels, value in gains.rows(name):
-        group = labels.get("dp_rank", "0")
-        most[group] = max(most.get(group, 0.0), value)
-    return sum(most.values()) if most else None
 
 
 def _copy_speed(gains: Series, family: str, **labels: str) -> float | None:
