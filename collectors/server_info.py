@@ -52,8 +52,21 @@ class ServerInfoCollector:
         found = parse(self._id, info, model)
         if found.is_ready is None:
             found = msgspec.structs.replace(found, is_ready=self._asked_ready())
+        admin = bearer(name="RANKTOP_ADMIN_API_KEY")
+        if admin:
+            found = msgspec.structs.replace(found, storage_backend=self._attached_backend(admin))
         self._is_settled = True
         return found
+
+    def _attached_backend(self, admin: dict[str, str]) -> str | None:
+        """The L3 backend that the HTTP process believes attached. It mirrors a request, and proves nothing of ranks."""
+        try:
+            url = f"{self._url}/hicache/storage-backend"
+            return _text(
+                _json(get(url, headers=admin, deadline_seconds=_DEADLINE_SECONDS)).get("hicache_storage_backend")
+            )
+        except SourceError:
+            return None
 
     def _asked_ready(self) -> bool | None:
         """`/ready` (0.5.23) is a pure state check. Never `/health`: that generates tokens."""

@@ -7,9 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from collectors.follow import CommandFollower, FileFollower, Follower
-from collectors.serverlog_attach import Backlog
+from collectors.serverlog_attach import WANTED_STARTS, Backlog
 from collectors.serverlog_events import LogAssembler
-from collectors.serverlog_find import LogSource, find_log
+from collectors.serverlog_find import LogSource, find_log, older_files
+from collectors.serverlog_history import older_starts
 from ranktop.sample import Event, NoData, Processes, ServerProcess, SourceError
 
 _FIRST_SEARCH_SECONDS = 0.4
@@ -44,6 +45,7 @@ class ServerLogCollector:
         self._find = find
         self._follower: Follower | None = None
         self._backlog: Backlog | None = None
+        self._history: tuple[Path, ...] = ()
         self._assembler = LogAssembler(server)
         self._main: tuple[int | None, int] | None = None
         self._failure: SourceError | None = None
@@ -87,6 +89,7 @@ class ServerLogCollector:
         if source.path is None:
             self._follower = CommandFollower(source.argv)
             return self._follower
+        self._history = source.history
         self._backlog = backlog = Backlog(source.path)
         self._follower = FileFollower(source.path, backlog.end)
         tail = backlog.tail()
@@ -103,13 +106,14 @@ class ServerLogCollector:
         late = LogAssembler(self._id, self._assembler.zone)
         late.feed(map(_text, self._backlog.search(_SEARCH_SECONDS)), now)
         if self._backlog.is_searched:
+            late.feed(map(_text, older_starts(self._history, WANTED_STARTS - self._backlog.starts)), now)
             self._backlog.close()
             self._backlog = None
         return late.take()
 
     def _source(self, main: ServerProcess | None) -> LogSource:
         if self._path is not None:
-            return LogSource("file", self._path)
+            return LogSource("file", self._path, history=older_files(self._path))
         if self._command is not None:
             return LogSource("command", argv=tuple(shlex.split(self._command)))
         if main is None or main.pid is None:

@@ -16,7 +16,8 @@ TAIL_BYTES = 1 << 20
 _MARK = b"server_args="
 _STEP_BYTES = 1 << 20
 _LINE_BYTES = 4096
-_WANTED_STARTS = 2
+WANTED_STARTS = 2
+"""The running server's and the one before it, so that what changed between them can be told."""
 
 
 class Backlog:
@@ -40,7 +41,12 @@ class Backlog:
     @property
     def is_searched(self) -> bool:
         """Whether both starts were found, or the whole file was searched for them."""
-        return self._position == 0 or len(self._starts) == _WANTED_STARTS
+        return self._position == 0 or len(self._starts) == WANTED_STARTS
+
+    @property
+    def starts(self) -> int:
+        """Starts found so far."""
+        return len(self._starts)
 
     def tail(self) -> list[bytes]:
         """The last lines, about TAIL_BYTES of them."""
@@ -56,7 +62,7 @@ class Backlog:
             # A mark may lie across two steps.
             data = os.pread(self._fd, min(self.end, self._position + len(_MARK) - 1) - begin, begin)
             at = data.rfind(_MARK)
-            while at >= 0 and len(self._starts) < _WANTED_STARTS:
+            while at >= 0 and len(self._starts) < WANTED_STARTS:
                 self._starts.append(self._line_begin(begin + at))
                 found.append(self._lines_of(len(self._starts)))
                 at = data.rfind(_MARK, 0, at)

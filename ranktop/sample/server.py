@@ -48,6 +48,9 @@ class ServerInfo(Struct, frozen=True):
     architectures: tuple[str, ...] = ()
     model_type: str | None = None
     is_ready: bool | None = None
+    storage_backend: Annotated[
+        str | None, label("L3", 10, "GET /hicache/storage-backend, asked only with an admin key; a mirror, no proof")
+    ] = None
 
 
 class LoadSnapshot(Struct, frozen=True):

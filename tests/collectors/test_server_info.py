@@ -65,6 +65,22 @@ def test_the_key_goes_with_the_request(monkeypatch: pytest.MonkeyPatch) -> None:
     assert stub.asked[0][1]["Authorization"] == "Bearer sk-1"
 
 
+def test_the_storage_backend_is_asked_only_with_an_admin_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = {
+        "/server_info": (200, b"{}"),
+        "/hicache/storage-backend": (200, b'{"hicache_storage_backend": "mooncake"}'),
+    }
+    with stub_server(answers) as stub:
+        assert ServerInfoCollector("a:1", stub.url).read(None, 0.0).storage_backend is None
+        assert "/hicache/storage-backend" not in [path for path, _ in stub.asked]
+        monkeypatch.setenv("RANKTOP_ADMIN_API_KEY", "adm")
+        assert ServerInfoCollector("a:1", stub.url).read(None, 0.0).storage_backend == "mooncake"
+        assert stub.asked[-1][1]["Authorization"] == "Bearer adm"
+        assert stub.asked[-2][1].get("Authorization") is None
+        answers["/hicache/storage-backend"] = (400, b"")
+        assert ServerInfoCollector("a:1", stub.url).read(None, 0.0).storage_backend is None
+
+
 @pytest.mark.parametrize("body", [b"", b"[]", b"3", b"{", b"\xff", b"[" * 100_000])
 def test_not_a_json_object(body: bytes) -> None:
     with stub_server({"/server_info": (200, body)}) as stub, pytest.raises(SourceError) as caught:

@@ -17,6 +17,7 @@ from collectors.serverlog import ServerLogCollector
 from collectors.serverlog_attach import Backlog
 from collectors.serverlog_events import MAX_EVENTS, LogAssembler
 from collectors.serverlog_find import find_log, older_files
+from collectors.serverlog_history import older_starts
 from ranktop.sample import Event, NoData, Processes, ServerProcess, SourceError
 
 READY = "[2026-11-29 09:02:30] The server is fired up and ready to roll!"
@@ -376,3 +377,27 @@ def test_a_restarted_server_is_attached_to_anew(tmp_path: Path, log: Path) -> No
     (root / "42/fd/1").symlink_to(second)
     assert [event.rank for event in collector.read(processes(2), 3.0)] == ["TP5"]
     collector.close()
+
+
+def test_the_start_before_is_looked_for_in_older_files(tmp_path: Path) -> None:
+    path = tmp_path / "server.log"
+    append(path, ARGS.format(120), READY)
+    (tmp_path / "server.log.1").write_text(READY + "\n")
+    (tmp_path / "server.log.2.gz").write_bytes(gzip.compress(f"{ARGS.format(64)}\n{ARGS.format(96)}\n".encode()))
+    (tmp_path / "server.log.3.gz").write_bytes(b"not gzip at all")
+    for age, name in enumerate(("server.log.1", "server.log.2.gz", "server.log.3.gz")):
+        os.utime(tmp_path / name, (100 - age, 100 - age))
+    collector = ServerLogCollector("a:1", path=path)
+    starts = [event for event in collector.read(None, 1.0) if event.kind == "server_args"]
+    assert sorted(event.fields["args"]["hicache_size"] for event in starts) == [96, 120]
+    assert [event for event in collector.read(None, 2.0) if event.kind == "server_args"] == []
+    collector.close()
+
+
+def test_older_starts_are_the_newest_of_them(tmp_path: Path) -> None:
+    paths = [tmp_path / "new", tmp_path / "old", tmp_path / "none"]
+    paths[0].write_bytes(b"server_args=3\nx\nserver_args=4")
+    paths[1].write_bytes(b"server_args=1\nserver_args=2\n")
+    assert older_starts(paths, 3) == [b"server_args=2", b"server_args=3", b"server_args=4"]
+    assert older_starts(paths, 1) == [b"server_args=4"]
+    assert older_starts([], 2) == []
