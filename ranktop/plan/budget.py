@@ -70,6 +70,7 @@ def compute_plan(
         ),
         eligibility=check_eligibility(resolved, profile, facts, request),
     )
+    plan = replace(plan, is_model_assumed=assumed_model is not None)
     plan = replace(plan, notes=plan_notes(plan, profile, args))
     return replace(plan, findings=launch_findings(plan, asked, args, request.resolved))
 

@@ -22,6 +22,8 @@ def plan_notes(plan: Plan, profile: Profile, args: Arguments) -> tuple[str, ...]
 
 def _uncovered_notes(plan: Plan, args: Arguments) -> list[str]:
     notes: list[str] = []
+    if plan.is_model_assumed:
+        notes.append(f"The model is assumed to be {plan.model.name}; say --model NAME or --model-config FILE if not.")
     if args.enable_hisparse:
         notes.append("HiSparse has a host pool of its own; the plan leaves it out.")
     if args.role == "decode" and plan.model.attention == "gqa" and not args.enable_hierarchical_cache:

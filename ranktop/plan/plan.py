@@ -205,4 +205,6 @@ class Plan(Struct, frozen=True):
     eligibility: tuple[Eligibility, ...] = ()
     findings: tuple[Finding, ...] = ()
     notes: tuple[str, ...] = ()
+    is_model_assumed: bool = False
+    """Nobody named the model, or its path is none that is built in: sizes may be another model's."""
     schema: int = 1

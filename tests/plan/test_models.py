@@ -116,5 +116,13 @@ def test_guess(path: str | None, name: str | None) -> None:
     assert (guessed.name if guessed else None) == name
 
 
+def test_an_assumed_model_is_said() -> None:
+    for flags, assumed in (({"model_path": "/m"}, True), ({}, True), ({"model_path": "zai-org/GLM-5.2-FP8"}, False)):
+        plan = compute_plan(LaunchRequest(flags))
+        assert plan.is_model_assumed is assumed
+        assert any("The model is assumed" in note for note in plan.notes) is assumed
+    assert compute_plan(LaunchRequest({"model_path": "/m"}), model="glm-5.2").is_model_assumed is False
+
+
 def test_names_are_their_keys() -> None:
     assert all(name == model.name for name, model in MODELS.items())
