@@ -14,6 +14,7 @@ from ranktop.sample.sample import Sample
 from ranktop.sample.server import (
     Bootstrap,
     BootstrapRank,
+    Connections,
     LoadSnapshot,
     MetricsPage,
     RequestRecord,
@@ -28,6 +29,7 @@ __all__ = [
     "Cgroup",
     "Clock",
     "Collector",
+    "Connections",
     "Event",
     "Field",
     "Gpu",

@@ -9,7 +9,7 @@ from ranktop.sample.gpu import Gpus
 from ranktop.sample.host import Cgroup, Host, NumaNode
 from ranktop.sample.pool import Mapping, Placement
 from ranktop.sample.process import Processes
-from ranktop.sample.server import Bootstrap, LoadSnapshot, MetricsPage, RequestRecord, ServerInfo
+from ranktop.sample.server import Bootstrap, Connections, LoadSnapshot, MetricsPage, RequestRecord, ServerInfo
 from ranktop.sample.source import SourceState
 
 
@@ -37,6 +37,7 @@ class Sample(Struct, frozen=True):
     infos: dict[str, ServerInfo] = {}
     loads: dict[str, tuple[LoadSnapshot, ...]] = {}
     bootstraps: dict[str, Bootstrap] = {}
+    connections: dict[str, Connections] = {}
     requests: dict[str, tuple[RequestRecord, ...]] = {}
     """Requests that finished since the read before."""
     multiproc: dict[str, MetricsPage] = {}

@@ -133,3 +133,14 @@ class RequestRecord(Struct, frozen=True):
     verify_steps: Annotated[int | None, gauge("steps", "count", 6, "verify steps")] = None
     dp_rank: Annotated[int | None, label("dp", 3, "DP rank that served it")] = None
     finish: Annotated[str | None, label("finish", 8, "stop, length, abort")] = None
+
+
+class Connections(Struct, frozen=True):
+    """TCP connections in a server's network namespace (`/proc/PID/net/tcp`, proc(5))."""
+
+    server: str
+    established_by_port: dict[int, int] = {}
+    """Established connections of each listening port: of the HTTP port, clients; of a rank's port, its peers."""
+    is_other_network: Annotated[
+        bool | None, label("netns", 5, "the server is in another network namespace: its address is not ours")
+    ] = None
