@@ -16,9 +16,7 @@ _MOST_PENDING_BYTES = 1 << 16
 class Child:
     """One `python -m MODULE`. It ends when its standard input closes."""
 
-    def __init__(
-        self, name: str, module: str, arguments: Sequence[str], log_fd: int, pass_fds: tuple[int, ...] = ()
-    ) -> None:
+    def __init__(self, name: str, module: str, arguments: Sequence[str], pass_fds: tuple[int, ...] = ()) -> None:
         self.name = name
         self.ready = False
         self._pending = b""
@@ -27,7 +25,6 @@ class Child:
             [sys.executable, "-P", "-m", module, *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=log_fd,
             bufsize=0,
             pass_fds=pass_fds,
         )

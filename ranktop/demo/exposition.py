@@ -6,12 +6,18 @@ values go to files that several processes share.
 
 from __future__ import annotations
 
+import contextlib
+import struct
+import time
 from typing import Literal, NamedTuple
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
 
 from ranktop.demo.launch import MODEL_NAME
+
+_TRIES = 20
+_BETWEEN_TRIES_SECONDS = 0.01
 
 Kind = Literal["counter", "gauge", "histogram"]
 Operation = tuple[str, tuple[str, ...], float]
@@ -178,4 +184,9 @@ def render(directory: str) -> bytes:
     """The merged page of all processes that write to `directory`, as text/plain version 0.0.4."""
     registry = CollectorRegistry()
     MultiProcessCollector(registry, path=directory)  # pyright: ignore[reportArgumentType]
+    for _ in range(_TRIES):
+        with contextlib.suppress(struct.error):
+            return generate_latest(registry)
+        # A process has just created a file and not yet written its header.
+        time.sleep(_BETWEEN_TRIES_SECONDS)
     return generate_latest(registry)

@@ -50,7 +50,7 @@ class DemoNode:
         self.directory = Path(tempfile.mkdtemp(prefix=PREFIX))
         self.log_path = self.directory / "node.log"
         self.state_path = self.directory / "state.json"
-        self._errors = tempfile.TemporaryFile()
+        self._log = os.open(self.log_path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
         try:
             self._process = self._start()
             self.pid = self._process.pid
@@ -79,11 +79,11 @@ class DemoNode:
         return self._process.poll() is None
 
     def close(self) -> None:
-        """End all of its processes and remove its directory. Can be called twice."""
+        """End all of its processes and remove its directory."""
         process = getattr(self, "_process", None)
         if process is not None:
             _end(process)
-        self._errors.close()
+        os.close(self._log)
         shutil.rmtree(self.directory, ignore_errors=True)
 
     def _start(self) -> subprocess.Popen[bytes]:
@@ -103,7 +103,7 @@ class DemoNode:
             [sys.executable, "-P", "-m", "ranktop.demo.node", *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=self._errors,
+            stderr=self._log,
             bufsize=0,
             env=environment,
             start_new_session=True,
@@ -128,8 +128,7 @@ class DemoNode:
 
     def _why_ended(self) -> str:
         code = self._process.wait()
-        self._errors.seek(0)
-        last = self._errors.read().decode(errors="replace").strip().rpartition("\n")[2]
+        last = os.pread(self._log, 1 << 20, 0).decode(errors="replace").strip().rpartition("\n")[2]
         return f"the stand-in node ended with code {code} before it was ready{': ' if last else ''}{last}"
 
 

@@ -1,7 +1,8 @@
 """The main process of a stand-in node: parent of the ranks, HTTP server, log, simulated hardware.
 
 It says to the launcher on standard output, one JSON object a line: `{"url": ...}`, then `{"ready": true}` or
-`{"failed": why}`, and ends when its standard input closes or a signal asks it to.
+`{"failed": why}`, and ends when its standard input closes or a signal asks it to. Its log is its standard error, which
+the ranks inherit.
 """
 
 from __future__ import annotations
@@ -55,12 +56,11 @@ def _run(options: argparse.Namespace, directory: Path) -> None:
 
     scenario = SCENARIOS[options.scenario]
     clock = DemoClock(options.origin, options.speed)
-    log_fd = os.open(directory / "node.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    node = StandIn(scenario, options.seed, clock, directory, log_fd, options.port)
+    node = StandIn(scenario, options.seed, clock, directory, options.port)
     setproctitle.setproctitle(scenario.launch.line(node.port))
     _say({"url": f"http://{HOST}:{node.port}"})
     node.log_start()
-    ranks = Ranks(scenario, node.sizes, directory, log_fd, launcher_fd=sys.stdin.fileno())
+    ranks = Ranks(scenario, node.sizes, directory, launcher_fd=sys.stdin.fileno())
     try:
         _loop(node, ranks, wake)
     finally:

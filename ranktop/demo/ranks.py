@@ -23,19 +23,17 @@ class StartError(Exception):
 class Ranks:
     """Starts them all at once. `settled` when every rank has its pools and its series."""
 
-    def __init__(self, scenario: Scenario, sizes: PoolSizes, directory: Path, log_fd: int, launcher_fd: int) -> None:
+    def __init__(self, scenario: Scenario, sizes: PoolSizes, directory: Path, launcher_fd: int) -> None:
         self.settled = False
         self.orphan_pid: int | None = None
         plans = demo_plan(scenario.launch).ranks
         arguments = [_rank_arguments(plan, scenario, sizes, directory) for plan in plans]
-        self._by_tp = {
-            tp: Child(plan.rank, "ranktop.demo.rank", arguments[tp], log_fd) for tp, plan in enumerate(plans)
-        }
+        self._by_tp = {tp: Child(plan.rank, "ranktop.demo.rank", arguments[tp]) for tp, plan in enumerate(plans)}
         title = ["--title", "sglang::detokenizer", "--directory", str(directory), "--launcher-fd", str(launcher_fd)]
-        self._detokenizer = Child("detokenizer", "ranktop.demo.detokenizer", title, log_fd, pass_fds=(launcher_fd,))
+        self._detokenizer = Child("detokenizer", "ranktop.demo.detokenizer", title, pass_fds=(launcher_fd,))
         self._orphan: Child | None = None
         if scenario.orphan is not None:
-            self._orphan = Child("the orphan", "ranktop.demo.orphan", arguments[scenario.orphan], log_fd)
+            self._orphan = Child("the orphan", "ranktop.demo.orphan", arguments[scenario.orphan])
 
     @property
     def children(self) -> list[Child]:
@@ -50,8 +48,9 @@ class Ranks:
         """Take what a child has said; False when it will say no more. StartError when it ends before all are ready."""
         for message in child.hear():
             if message is None:
+                code = child.wait(_END_SECONDS)
                 if not self.settled:
-                    raise StartError(f"{child.name} ended with code {child.wait(1.0)} before the node was ready")
+                    raise StartError(f"{child.name} ended with code {code} before the node was ready")
                 return False
             if "failed" in message:
                 raise StartError(f"{child.name} could not start: {message['failed']}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -32,16 +33,13 @@ _MOST_AT_THE_DOOR = 60
 class StandIn:
     """One server. StartError when its port cannot be had."""
 
-    def __init__(
-        self, scenario: Scenario, seed: int, clock: DemoClock, directory: Path, log_fd: int, port: int
-    ) -> None:
+    def __init__(self, scenario: Scenario, seed: int, clock: DemoClock, directory: Path, port: int) -> None:
         self.sizes = pool_sizes(scenario.launch)
         self.is_settled = False
         """Every rank has started, and the server is ready if it ever will be."""
         self._scenario = scenario
         self._clock = clock
         self._directory = directory
-        self._log_fd = log_fd
         plans = demo_plan(scenario.launch).ranks
         self._tags = [plan.rank for plan in plans] if len(plans) > 1 else [""]
         self._traffic = Traffic(seed, self.sizes.tokens, scenario.profile)
@@ -181,7 +179,7 @@ class StandIn:
         )
 
     def _log(self, message: str, tag: str = "") -> None:
-        os.write(self._log_fd, loglines.line(self._clock(), message, tag).encode())
+        os.write(sys.stderr.fileno(), loglines.line(self._clock(), message, tag).encode())
 
     def _pages(self) -> dict[str, Page]:
         def as_json(body: dict[str, Any]) -> tuple[str, bytes]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import struct
+import threading
 import urllib.request
 from collections import defaultdict
 from pathlib import Path
@@ -10,7 +12,7 @@ from typing import NamedTuple
 
 import pytest
 
-from ranktop.demo.exposition import SCHEDULER_FAMILIES, TOKENIZER_FAMILIES
+from ranktop.demo.exposition import SCHEDULER_FAMILIES, TOKENIZER_FAMILIES, render
 from ranktop.demo.launcher import DemoNode
 from ranktop.demo.sizes import pool_sizes
 
@@ -106,3 +108,10 @@ def test_gauges_that_have_no_mode_carry_the_pid_of_their_rank(demo: Page, node: 
     assert len(pids) == 8
     assert None not in pids
     assert str(node.pid) not in pids
+
+
+def test_a_file_that_is_being_created_is_waited_for(tmp_path: Path) -> None:
+    young = tmp_path / "counter_1.db"
+    young.touch()
+    threading.Timer(0.05, lambda: young.write_bytes(struct.pack("ii", 8, 0))).start()
+    assert render(str(tmp_path)) == b""
