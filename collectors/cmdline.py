@@ -85,7 +85,7 @@ def endpoint(argv: tuple[str, ...]) -> tuple[str, int]:
     if host in ("0.0.0.0", "::", "[::]", "*"):
         host = DEFAULT_HOST
     port = option(argv, "--port") or ""
-    return host, int(port) if port.isdigit() else DEFAULT_PORT
+    return host, int(port) if port.isdecimal() and len(port) <= 5 else DEFAULT_PORT
 
 
 def url_of(argv: tuple[str, ...]) -> str:

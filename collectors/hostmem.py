@@ -7,7 +7,7 @@ import re
 
 from collectors.hugepages import HugePageFiles
 from collectors.pressure import parse_pressure
-from collectors.procfs import KeptFile, kib_value, line_value
+from collectors.procfs import KeptFile, kib_value, number_after
 from ranktop.sample import Host, HugePages, Pressure, Processes, SourceError
 
 _ALLOC_STALLS = re.compile(rb"^allocstall\w* (\d+)$", re.M)
@@ -79,21 +79,15 @@ def parse_host(
         swap_free_bytes=kib_value(meminfo, b"SwapFree:"),
         hugetlb_bytes=kib_value(meminfo, b"Hugetlb:"),
         hugepages=hugepages,
-        oom_kill_count=count(vmstat, b"oom_kill "),
-        swap_in_pages=count(vmstat, b"pswpin "),
-        swap_out_pages=count(vmstat, b"pswpout "),
-        scan_direct_pages=count(vmstat, b"pgscan_direct "),
+        oom_kill_count=number_after(vmstat, b"oom_kill "),
+        swap_in_pages=number_after(vmstat, b"pswpin "),
+        swap_out_pages=number_after(vmstat, b"pswpout "),
+        scan_direct_pages=number_after(vmstat, b"pgscan_direct "),
         alloc_stall_count=sum(map(int, stalls)) if stalls else None,
-        refault_file_pages=count(vmstat, b"workingset_refault_file "),
-        foll_pin_acquired_pages=count(vmstat, b"nr_foll_pin_acquired "),
-        foll_pin_released_pages=count(vmstat, b"nr_foll_pin_released "),
+        refault_file_pages=number_after(vmstat, b"workingset_refault_file "),
+        foll_pin_acquired_pages=number_after(vmstat, b"nr_foll_pin_acquired "),
+        foll_pin_released_pages=number_after(vmstat, b"nr_foll_pin_released "),
         page_size_bytes=os.sysconf("SC_PAGE_SIZE"),
         pressure=pressure,
         numa_balancing=int(balancing) if (balancing := numa_balancing.strip()).isdigit() else None,
     )
-
-
-def count(raw: bytes, key: bytes) -> int | None:
-    """The number after `key` (with its space) at the start of a line."""
-    value = line_value(raw, key)
-    return int(value) if value is not None and value.isdigit() else None

@@ -31,7 +31,7 @@ class HugePageFiles:
 def page_size_bytes(folder_name: str) -> int | None:
     """`hugepages-2048kB` in bytes."""
     digits = folder_name.removeprefix("hugepages-").removesuffix("kB")
-    return int(digits) * 1024 if digits.isdigit() else None
+    return int(digits) * 1024 if digits.isdecimal() else None
 
 
 def _listed(folder: str) -> list[str]:

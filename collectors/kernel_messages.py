@@ -53,7 +53,7 @@ class KernelMessages:
         pairs = re.findall(r"(?:^|,)([a-z_]+)=(.*?)(?=,[a-z_]+=|,global_oom|$)", rest)
         values = dict(pairs) | {"constraint": constraint}
         pid = values.get("pid", "")
-        if pid.isdigit():
+        if pid.isdecimal():
             if len(self._causes) >= _CAUSES_KEPT:
                 self._causes.clear()
             self._causes[int(pid)] = values

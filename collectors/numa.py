@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 
-from collectors.hostmem import count
 from collectors.hugepages import HugePageFiles
 from collectors.numa_topology import Topology, disagreement, library_distances, read_topology
-from collectors.procfs import KeptFile, kib_value, read_file
+from collectors.procfs import KeptFile, kib_value, number_after, read_file
 from ranktop.sample import HugePages, NoData, NumaNode, Processes, SourceError
 
 _RARELY = 60
@@ -120,10 +119,10 @@ def parse_node(
         shmem_bytes=memory(b"Shmem:"),
         anon_bytes=memory(b"AnonPages:"),
         watermark_low_bytes=watermark_low_bytes,
-        foll_pin_acquired_pages=count(vmstat, b"nr_foll_pin_acquired "),
-        foll_pin_released_pages=count(vmstat, b"nr_foll_pin_released "),
-        numa_miss_pages=count(numastat, b"numa_miss "),
-        numa_foreign_pages=count(numastat, b"numa_foreign "),
+        foll_pin_acquired_pages=number_after(vmstat, b"nr_foll_pin_acquired "),
+        foll_pin_released_pages=number_after(vmstat, b"nr_foll_pin_released "),
+        numa_miss_pages=number_after(numastat, b"numa_miss "),
+        numa_foreign_pages=number_after(numastat, b"numa_foreign "),
         cpus=cpus,
         distances=distances,
         hugepages=hugepages,

@@ -32,7 +32,7 @@ def parse_id_list(text: str) -> tuple[int, ...]:
     found: list[int] = []
     for part in text.strip().split(","):
         first, dash, last = part.partition("-")
-        if not first.isdigit() or (dash and not last.isdigit()):
+        if not first.isdecimal() or (dash and not last.isdecimal()):
             return ()
         found.extend(range(int(first), min(int(last or first), int(first) + 4096) + 1))
     return tuple(found)
@@ -49,7 +49,7 @@ def read_topology(sys_root: str) -> Topology:
     for node in nodes:
         columns = (_text(f"{folder}/node{node}/distance") or "").split()
         ids = next((ids for ids in columns_of if len(ids) == len(columns)), ())
-        if all(column.isdigit() for column in columns):
+        if all(column.isdecimal() for column in columns):
             distances |= {(node, other): int(column) for other, column in zip(ids, columns, strict=False)}
     return Topology(nodes, cpus, distances)
 

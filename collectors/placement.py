@@ -14,6 +14,7 @@ SAMPLE_PAGES = 256
 """At worst +-6 points at 95 % (see `share_interval_percent`); 1024 pages give +-3."""
 
 MANY_PAGES = 1024
+PERIOD_SECONDS = 10.0
 _MOST_MAPPINGS = 8
 """Of one rank, largest first: pools are few and large, torch's pinned blocks many and small."""
 
@@ -24,13 +25,18 @@ class PlacementCollector:
     name = "placement"
     part = "placements"
     server = None
-    period_seconds = 10.0
 
     def __init__(self, mappings: Callable[[], Mapping[int, tuple[PoolMapping, ...]]]) -> None:
         self._mappings = mappings
         self._pages = SAMPLE_PAGES
         self._asks: PageNodes | None = None
         self._rng = random.Random()
+        self._covered: frozenset[int] = frozenset()
+
+    @property
+    def period_seconds(self) -> float:
+        """Ten seconds, or one while there are ranks of which no page was sampled yet."""
+        return PERIOD_SECONDS if self._covered and self._covered >= self._mappings().keys() else 1.0
 
     def ask_for_more(self) -> None:
         """Sample more pages at the next reading, once."""
@@ -46,6 +52,7 @@ class PlacementCollector:
         mappings = self._mappings()
         if not mappings:
             raise NoData("no pool of a rank seen yet", "waiting")
+        self._covered = frozenset(mappings)
         found: dict[int, tuple[Placement, ...]] = {}
         refused: OSError | None = None
         for pid, pools in mappings.items():

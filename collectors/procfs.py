@@ -96,6 +96,12 @@ def kib_value(raw: bytes, key: bytes) -> int | None:
     return int(digits) * 1024 if digits.isdigit() else None
 
 
+def number_after(raw: bytes, key: bytes) -> int | None:
+    """The number of a line `key 123`; `key` ends with its space. None where it is absent or no number."""
+    value = line_value(raw, key)
+    return int(value) if value is not None and value.isdigit() else None
+
+
 def parse_counters(raw: bytes) -> dict[bytes, int]:
     """`key value` lines, as in vmstat, numastat and memory.stat. Lines that are not that are left out."""
     words = raw.split()

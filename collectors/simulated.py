@@ -17,6 +17,7 @@ from ranktop.sample import Collector, NoData, Processes, ServerProcess, SourceEr
 from ranktop.sample.demo_state import MAX_BYTES, DemoState
 
 STALE_SECONDS = 10.0
+_BY_PID = ("placements",)
 
 
 class OrSimulated:
@@ -44,7 +45,9 @@ class OrSimulated:
         servers = processes.servers
         if not servers or any(server.demo_state_path is None for server in servers):
             return self._real.read(processes, now)
-        return self._pick(self._states.read(servers[0], now))
+        picked = [self._pick(self._states.read(server, now)) for server in servers]
+        # Ranks of several stand-ins have different pids; there is one machine only.
+        return {pid: found for part in picked for pid, found in part.items()} if self.part in _BY_PID else picked[0]
 
 
 class DemoStates:
@@ -52,7 +55,7 @@ class DemoStates:
 
     def __init__(self, proc_root: str | os.PathLike[str] = "/proc") -> None:
         self._proc = os.fspath(proc_root)
-        self._cached: tuple[tuple[str, int, int], DemoState] | None = None
+        self._cached: dict[str, tuple[tuple[int, int], DemoState]] = {}
 
     def read(self, server: ServerProcess, now: float) -> DemoState:
         """The newest state of one server's file. Raises SourceError with the reason why it is not believed."""
@@ -79,15 +82,15 @@ class DemoStates:
         reason = refusal(seen, owner)
         if reason is not None:
             raise SourceError(f"the stand-in node's {path} is not read: {reason}", "refused")
-        key = (path, seen.st_ino, seen.st_mtime_ns)
-        cached = self._cached
+        key = (seen.st_ino, seen.st_mtime_ns)
+        cached = self._cached.get(path)
         if cached is not None and cached[0] == key:
             return cached[1]
         try:
             state = as_simulated(msgspec.json.decode(os.read(fd, MAX_BYTES + 1), type=DemoState))
         except msgspec.DecodeError as error:
             raise SourceError(f"the stand-in node's {path}: {error} (made by another ranktop?)", "malformed") from error
-        self._cached = (key, state)
+        self._cached[path] = (key, state)
         return state
 
 

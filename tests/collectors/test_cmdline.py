@@ -83,6 +83,8 @@ def test_carriers_of_a_launch_are_none(raw: bytes) -> None:
         ("--host fd00::1 --port 1", "http://[fd00::1]:1"),
         ("--port 1 --port 2", "http://127.0.0.1:2"),
         ("--port many", "http://127.0.0.1:30000"),
+        (f"--port {'9' * 5000}", "http://127.0.0.1:30000"),
+        ("--port ²", "http://127.0.0.1:30000"),
         ("--host 10.0.0.7 --ssl-certfile c.pem", "https://10.0.0.7:30000"),
     ],
 )

@@ -88,6 +88,19 @@ def test_what_is_known_to_be_absent_and_who_is_gone_is_not_asked(half_touched: M
     assert found == {inherited.pid: ()}
 
 
+def test_new_ranks_are_sampled_soon_and_known_ones_seldom(half_touched: Mapping) -> None:
+    seen: dict[int, tuple[Mapping, ...]] = {}
+    collector = PlacementCollector(lambda: seen)
+    with pytest.raises(NoData):
+        collector.read(None, 0.0)
+    assert collector.period_seconds == 1
+    seen[half_touched.pid] = (half_touched,)
+    collector.read(None, 1.0)
+    assert collector.period_seconds == 10
+    seen[2**22 + 5] = ()
+    assert collector.period_seconds == 1
+
+
 def test_before_any_pool_is_seen() -> None:
     with pytest.raises(NoData) as caught:
         PlacementCollector(dict).read(None, 0.0)

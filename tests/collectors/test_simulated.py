@@ -74,6 +74,15 @@ def test_the_real_machine_wins_unless_all_servers_are_stand_ins(
     assert (collector.name, collector.part, collector.period_seconds) == ("hostmem", "host", 1.0)
 
 
+def test_ranks_of_two_stand_ins_have_their_placements(tmp_path: Path) -> None:
+    other = msgspec.structs.replace(STATE, placements={22: (Placement(22, 0, 256, ((1, 256),)),)})
+    paths = [written(tmp_path / "a"), written(tmp_path / "b", msgspec.json.encode(other))]
+    real = Real()
+    real.part = "placements"
+    collector = OrSimulated(real, lambda state: state.placements, DemoStates())
+    assert set(collector.read(Processes(servers=tuple(map(server, paths))), 101.0)) == {11, 22}
+
+
 def test_before_the_processes_are_known_nothing_is_claimed() -> None:
     with pytest.raises(NoData) as caught:
         OrSimulated(Real(), lambda state: state, DemoStates()).read(None, 0.0)
