@@ -14,20 +14,22 @@ from ranktop.sample import Event
 
 _OOM_CAUSE = re.compile(r"oom-kill:constraint=(\w+),(.*)")
 _KILLED = re.compile(
-    r"(Memory cgroup out of memory|Out of memory)[^:]*: Killed process (\d+) \((.*?)\),? (?=total-vm)(.*)"
+    r"(Memory cgroup out of memory|Out of memory)[^:]*: Killed process (\d{1,10}) \((.*?)\),? (?=total-vm)(.*)"
 )
-_SIZES = re.compile(r"(total-vm|anon-rss|file-rss|shmem-rss|pgtables):(\d+)kB")
+_SIZES = re.compile(r"(total-vm|anon-rss|file-rss|shmem-rss|pgtables):(\d{1,15})kB")
 _OOM_GROUP = re.compile(r"Tasks in (\S+) are going to be killed due to memory\.oom\.group set")
-_XID = re.compile(r"NVRM: Xid \(PCI:([0-9a-fA-F:.]+)\): (\d+)(?:, (.*))?")
-_XID_PID = re.compile(r"pid='?(\d+)'?")
+_XID = re.compile(r"NVRM: Xid \(PCI:([0-9a-fA-F:.]+)\): (\d{1,6})(?:, (.*))?")
+_XID_PID = re.compile(r"pid='?(\d{1,10})")
 _XID_NAME = re.compile(r"name=([^,<]+)")
-_XID_ROOT = re.compile(r"previous Xid (\d+)")
-_PIN_FAILED = re.compile(r"Cannot map memory with base addr (0x[0-9a-fA-F]+) and size of (0x[0-9a-fA-F]+) pages")
+_XID_ROOT = re.compile(r"previous Xid (\d{1,6})")
+_PIN_FAILED = re.compile(
+    r"Cannot map memory with base addr (0x[0-9a-fA-F]{1,16}) and size of (0x[0-9a-fA-F]{1,16}) pages"
+)
 _PAGE_TABLE = re.compile(r"NVRM: .*failed to allocate page table")
 _API_MISMATCH = re.compile(
     r"NVRM: API mismatch: .*version (\d[\d.]*\d),.*kernel module has.* version (\d[\d.]*\d)", re.S
 )
-_HUNG = re.compile(r"INFO: task (.+):(\d+) blocked for more than (\d+) seconds")
+_HUNG = re.compile(r"INFO: task (.+):(\d{1,10}) blocked for more than (\d{1,9}) seconds")
 _PAGE_BYTES = 4096
 _CAUSES_KEPT = 64
 
@@ -53,7 +55,7 @@ class KernelMessages:
         pairs = re.findall(r"(?:^|,)([a-z_]+)=(.*?)(?=,[a-z_]+=|,global_oom|$)", rest)
         values = dict(pairs) | {"constraint": constraint}
         pid = values.get("pid", "")
-        if pid.isdecimal():
+        if pid.isdecimal() and len(pid) <= 10:
             if len(self._causes) >= _CAUSES_KEPT:
                 self._causes.clear()
             self._causes[int(pid)] = values

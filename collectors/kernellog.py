@@ -21,7 +21,7 @@ _PIDS_REMEMBERED = 4096
 _JOURNAL_BYTES = 64 << 20
 JOURNAL_SECONDS = 20.0
 
-_BOOT_STAMP = re.compile(r"^\s*(?:<\d+>)?\[\s*(\d+\.\d+)\]\s*")
+_BOOT_STAMP = re.compile(r"^\s*(?:<\d+>)?\[\s*(\d{1,10}\.\d{1,9})\]\s*")
 _DMESG_STAMP = re.compile(r"^\s*\[(\w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d \d{4})\]\s*")
 _ISO_STAMP = re.compile(r"^\s*(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?)\s+")
 _SYSLOG_STAMP = re.compile(r"^\s*(\w{3}\s+\d{1,2} \d\d:\d\d:\d\d)\s+")
@@ -115,7 +115,7 @@ def parse_kmsg(record: bytes) -> tuple[float, str] | None:
     """Seconds since boot and text of one record `priority,sequence,microseconds,flags;text` (Documentation/ABI)."""
     head, separator, rest = record.partition(b";")
     fields = head.split(b",")
-    if not separator or len(fields) < 3 or not fields[2].isdigit():
+    if not separator or len(fields) < 3 or not fields[2].isdigit() or len(fields[2]) > 18:
         return None
     return int(fields[2]) / 1e6, rest.split(b"\n", 1)[0].decode("utf-8", "replace")
 
@@ -147,7 +147,7 @@ def parse_journal(lines: Iterable[bytes]) -> list[Event]:
             at = int(entry["__REALTIME_TIMESTAMP"]) / 1e6
             message = entry["MESSAGE"]
             text = bytes(message).decode("utf-8", "replace") if isinstance(message, list) else str(message)
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, OverflowError):
             continue
         event = messages.event(text, at)
         if event is not None:

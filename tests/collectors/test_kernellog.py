@@ -232,6 +232,30 @@ def test_no_log_and_no_permission(tmp_path: Path) -> None:
     assert caught.value.code == "no_permission"
 
 
+MANY_DIGITS = "9" * 5000
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"NVRM: Xid (PCI:0000:dc:00): {MANY_DIGITS}",
+        f"NVRM: Xid (PCI:0000:dc:00): 45, pid={MANY_DIGITS}, caused by previous Xid {MANY_DIGITS}",
+        f"Out of memory: Killed process {MANY_DIGITS} (x) total-vm:{MANY_DIGITS}kB",
+        f"Out of memory: Killed process 1 (x) total-vm:{MANY_DIGITS}kB",
+        f"oom-kill:constraint=X,pid={MANY_DIGITS}",
+        f"Cannot map memory with base addr 0x{MANY_DIGITS} and size of 0x{MANY_DIGITS} pages",
+        f"INFO: task x:{MANY_DIGITS} blocked for more than {MANY_DIGITS} seconds",
+        f"[{MANY_DIGITS}.1] NVRM: Xid (PCI:0000:dc:00): 45",
+        f"4,1,{MANY_DIGITS},-;text",
+        json.dumps({"__REALTIME_TIMESTAMP": "9" * 400, "MESSAGE": "x"}),
+    ],
+)
+def test_numbers_that_no_kernel_writes(text: str) -> None:
+    assert all(event.at_unix_seconds == 0.0 for event in parse_text(text, at_unix_seconds=0.0, boot_unix_seconds=0.0))
+    assert parse_journal([text.encode()]) == []
+    assert parse_kmsg(text.encode()) is None
+
+
 @given(st.text(max_size=200))
 def test_any_text_is_read_without_an_error(text: str) -> None:
     parse_text(text, at_unix_seconds=0.0)
