@@ -13,7 +13,7 @@ from ranktop.cli.node_options import NodeOptions, make_feed, make_reconciler, no
 from ranktop.finding import exit_code
 from ranktop.reconcile import Verdict
 
-_PATIENCE_SECONDS = 6.0
+PATIENCE_SECONDS = 6.0
 
 
 @click.command()
@@ -34,7 +34,7 @@ def check(node: NodeOptions, as_json: bool, window: float) -> int:
     feed = make_feed(node)
     feed.start()
     try:
-        verdict = look(feed, make_reconciler(node), window, _PATIENCE_SECONDS)
+        verdict = look(feed, make_reconciler(node), window, PATIENCE_SECONDS)
     finally:
         feed.stop()
     if not has_anything(verdict):

@@ -13,6 +13,7 @@ from msgspec import Struct, field
 from collectors.hostmem import parse_host
 from collectors.kernellog import parse_journal
 from collectors.numa import parse_node
+from collectors.pressure import parse_pressure
 from ranktop.inspect import pasted
 from ranktop.inspect.found import Found, Tree
 from ranktop.inspect.gputext import parse_smi_xml, query_gpus, topo_nodes
@@ -147,6 +148,14 @@ _VMSTAT_FIELDS = (
 )
 
 
+def _pressure(evidence: Evidence, item: Found) -> tuple[str, str]:
+    """Of the host's memory, unless the file's name says that it is another resource's."""
+    pressure = parse_pressure(item.data)
+    if evidence.hosts and posixpath.basename(item.name) not in ("cpu", "io"):
+        evidence.hosts[-1] = msgspec.structs.replace(evidence.hosts[-1], pressure=pressure)
+    return "pressure", ""
+
+
 def _node_meminfo(evidence: Evidence, item: Found) -> tuple[str, str]:
     number = int(item.data.split(None, 2)[1])
     evidence.numa[number] = parse_node(number, item.data)
@@ -216,6 +225,7 @@ _READERS = {
     "meminfo": _meminfo,
     "node meminfo": _node_meminfo,
     "vmstat": _vmstat,
+    "pressure": _pressure,
     "samples": _samples,
     "text": _text,
 }

@@ -20,6 +20,8 @@ Kind = Literal[
     "meminfo",
     "node meminfo",
     "vmstat",
+    "pressure",
+    "contents of a bundle",
     "text",
     "unknown",
 ]
@@ -59,6 +61,10 @@ def kind_of(data: bytes) -> tuple[Kind, str]:
         return "meminfo", ""
     if re.match(r"Node \d+ MemTotal:\s+\d+ kB", stripped):
         return "node meminfo", ""
+    if re.match(r"some avg10=[\d.]+ avg60=", stripped):
+        return "pressure", ""
+    if stripped.startswith("Made by ranktop bundle."):
+        return "contents of a bundle", ""
     if re.match(r"nr_free_pages \d+", stripped):
         return "vmstat", ""
     if "sglang" in text and _POD.search(text):

@@ -58,7 +58,8 @@ def judge(
     servers = servers_of(evidence)
     given = launch or next((server.launch for server in servers if server.launch is not None), None)
     samples = samples_of(evidence, servers, every_seconds)
-    reconciler = Reconciler(given=given, sglang=sglang, since_start=True)
+    # A bundle's samples are a live node's: they are judged as `check` did there.
+    reconciler = Reconciler(given=given, sglang=sglang, since_start=not evidence.samples)
     verdict = reconciler.update(samples[0])
     for sample in samples[1:]:
         verdict = reconciler.update(sample)

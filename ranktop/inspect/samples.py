@@ -30,11 +30,11 @@ DEFAULT_EVERY_SECONDS = 5.0
 def samples_of(evidence: Evidence, servers: Sequence[Server], every_seconds: float | None) -> list[Sample]:
     """Samples of a bundle as they are; else as many as there are successive pages or host tables.
 
-    Metrics pages stand `every_seconds` apart. What is not successive is in the last sample, and log events come before
-    the first page, as its numbers are read by the launch that the log names.
+    A bundle's logs are told in its samples. Metrics pages stand `every_seconds` apart. What is not successive is in the
+    last sample, but log events come with the first page, as its numbers are read by the launch that the log names.
     """
     if evidence.samples:
-        return _with_logs(evidence, servers)
+        return sorted(evidence.samples, key=lambda sample: sample.at_monotonic_seconds)
     trees = _read_trees(evidence)
     events = _events(evidence, servers)
     every = every_seconds or DEFAULT_EVERY_SECONDS
@@ -119,12 +119,6 @@ def _events(evidence: Evidence, servers: Sequence[Server]) -> tuple[Event, ...]:
         if server.launch is not None and not server.texts
     ]
     return tuple(sorted([*own, *evidence.kernel], key=lambda event: event.at_unix_seconds))
-
-
-def _with_logs(evidence: Evidence, servers: Sequence[Server]) -> list[Sample]:
-    """Samples of a bundle. Its logs are read for a server of which the samples hold no log events."""
-    samples = sorted(evidence.samples, key=lambda sample: sample.at_monotonic_seconds)
-    return samples
 
 
 def _sources(
