@@ -14,7 +14,6 @@ MAX_VALUE_BYTES = 64 << 20
 """No row of a recording is larger, and SQLite refuses to make a larger value."""
 
 _BUSY_SECONDS = 2.0
-_SQLITE_MAGIC = b"SQLite format 3\0"
 
 
 def connect(path: str) -> sqlite3.Connection:
@@ -36,6 +35,10 @@ def connect(path: str) -> sqlite3.Connection:
 
 def unreadable(path: str, problem: Exception) -> RecordingError:
     """What SQLite said, with the way out."""
+    if "not a database" in str(problem):
+        return RecordingError(
+            f"{path}: is no recording: its first bytes are not SQLite's (if it was one, try --salvage)"
+        )
     return RecordingError(
         f"{path}: damaged, SQLite says {problem} (--salvage reads every row whose checksum still holds)"
     )
@@ -48,15 +51,6 @@ def _check_file(path: str) -> None:
         raise RecordingError(f"{path}: cannot be read: {problem.strerror}") from problem
     if not stat.S_ISREG(status.st_mode):
         raise RecordingError(f"{path}: is no regular file")
-    try:
-        with open(path, "rb") as file:
-            magic = file.read(len(_SQLITE_MAGIC))
-    except OSError as problem:
-        raise RecordingError(f"{path}: cannot be read: {problem.strerror}") from problem
-    if magic != _SQLITE_MAGIC:
-        raise RecordingError(
-            f"{path}: is no recording: its first bytes are not SQLite's (if it was one, try --salvage)"
-        )
 
 
 def _connect(path: str, how: str) -> sqlite3.Connection:

@@ -48,6 +48,21 @@ def lock(descriptor: int) -> bool:
     return True
 
 
+def is_recorded(path: str) -> bool:
+    """Whether a recorder that this process can see has that file locked.
+
+    Read from /proc/locks (proc_locks(5)): opening and closing the file would drop the locks that SQLite holds on it.
+    """
+    try:
+        status = os.stat(path)
+        with open("/proc/locks", encoding="ascii") as file:
+            held = file.read()
+    except OSError:
+        return False
+    device = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}:{status.st_ino}"
+    return any(f" {device} " in line and "FLOCK" in line and "WRITE" in line for line in held.splitlines())
+
+
 def _remove(path: str) -> None:
     try:
         os.unlink(path)

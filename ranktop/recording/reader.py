@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from bisect import bisect_right
 from collections import OrderedDict, defaultdict
@@ -11,10 +12,12 @@ from typing import Any, NamedTuple, Self
 import msgspec
 
 from ranktop.recording.connection import connect, unreadable
+from ranktop.recording.creation import is_recorded
 from ranktop.recording.decoder import MAX_CHUNK_SAMPLES, OpenChunk, PartValues, read_tail
 from ranktop.recording.errors import Damaged
 from ranktop.recording.index import Index, Span
 from ranktop.recording.notes import SAMPLE, Note
+from ranktop.recording.pages import rows_of
 from ranktop.recording.schema import KnownSchema
 from ranktop.recording.tables import BLOCK, CHUNK, EVENT, META, ROLLUP, SERIES, TAIL, Table
 from ranktop.sample import Event, Sample
@@ -44,6 +47,8 @@ class Recording:
         try:
             self.meta = {row[0]: row[1] for row in self._checked(META, "LIMIT 10000")}
             self.index = Index(self._spans())
+            if db is None:
+                self._note_lost_log()
         except BaseException:
             self._db.close()
             raise
@@ -142,6 +147,21 @@ class Recording:
             if isinstance(seq, int) and isinstance(at, float) and covered.span_of(seq) is None:
                 spans.append(Span(seq, 1, at, at, False))
         return spans
+
+    def _note_lost_log(self) -> None:
+        """SQLite leaves out a log from its first damaged frame on, without a word."""
+        if not os.path.exists(f"{self.path}-wal") or is_recorded(self.path):
+            return
+        last = self.index.spans[-1].last_seq if self.index.spans else 0
+        lost = {
+            row[0]
+            for rowid, payload in rows_of(self.path, log_only=True)
+            if len(payload) == len(TAIL.columns) + 1
+            and TAIL.holds(row := TAIL.as_sqlite_gives(rowid, payload))
+            and row[0] > last
+        }
+        if lost:
+            self._note_damage(f"{len(lost)} samples of its write-ahead log are not shown (--salvage reads them)")
 
     def _span_samples(self, span: Span, begin: int, end: int) -> Iterator[Recorded]:
         if not span.is_chunk:

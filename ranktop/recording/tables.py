@@ -63,6 +63,16 @@ class Table(NamedTuple):
         except (TypeError, ValueError, OverflowError):
             return False
 
+    def as_sqlite_gives(self, rowid: int, stored: Sequence[Any]) -> tuple[Any, ...]:
+        """A row from the bytes of a page: with the rowid in its column, and reals that were stored as ints."""
+        values = list(stored)
+        for place, column in enumerate(self.columns):
+            if values[place] is None and column.endswith("INTEGER PRIMARY KEY"):
+                values[place] = rowid
+            elif column.endswith("REAL") and isinstance(values[place], int):
+                values[place] = float(values[place])
+        return tuple(values)
+
     def fits(self, row: Sequence[Any]) -> bool:
         """Whether every value has its column's type; SQLite itself lets any value stand in any column."""
         return all(

@@ -22,7 +22,6 @@ from ranktop.recording.reader import Recording
 from ranktop.recording.salvage import salvage
 from ranktop.recording.tables import APPLICATION_ID, BLOCK, CHUNK, META, TABLES
 from ranktop.recording.writer import Writer
-from ranktop.sample import Sample
 from recording.node import SyntheticNode
 
 SOAK = os.environ.get("RANKTOP_SOAK") == "1"
@@ -63,14 +62,13 @@ def original(tmp_path_factory: pytest.TempPathFactory) -> Original:
     return Original(tmp_path_factory.mktemp("original"))
 
 
-def look(original: Original, path: Path) -> tuple[int, int]:
-    """(samples shown, samples salvaged). Raises when anything but a RecordingError comes out."""
+def look(original: Original, path: Path, *, must_tell: bool = True) -> tuple[int, int]:
+    """(samples shown, samples salvaged). What is not shown must be told. Nothing but a RecordingError may come out."""
     try:
         with Recording(str(path)) as recording:
             shown = original.count_right(recording)
-            assert shown == len(original.samples) or recording.damage
-    except RecordingError as problem:
-        assert "\n" not in str(problem)
+            assert shown == len(original.samples) or recording.damage or not must_tell
+    except RecordingError:
         shown = 0
     try:
         saved = salvage(str(path)).recording
@@ -92,16 +90,20 @@ def test_salvage_of_a_whole_file_is_the_file(original: Original) -> None:
 def test_a_file_cut_anywhere_in_its_end(original: Original, tmp_path: Path, name: str) -> None:
     path = tmp_path / "cut.rtop"
     whole = (original.closed.parent / name).read_bytes()
-    cuts = range(len(whole) - 8192, len(whole)) if SOAK else random.Random(SEED).sample(range(len(whole) - 8192, len(whole)), 12)
+    cuts = (
+        range(len(whole) - 8192, len(whole))
+        if SOAK
+        else random.Random(SEED).sample(range(len(whole) - 8192, len(whole)), 12)
+    )
     for cut in cuts:
-        for suffix in ("", "-wal"):
-            (tmp_path / f"cut.rtop{suffix}").unlink(missing_ok=True)
-        if name.endswith("-wal"):
+        (tmp_path / "cut.rtop-wal").unlink(missing_ok=True)
+        if name.startswith("killed"):
             shutil.copy(original.killed, path)
+            shutil.copy(f"{original.killed}-wal", f"{path}-wal")
         (tmp_path / f"cut.rtop{'-wal' if name.endswith('-wal') else ''}").write_bytes(whole[:cut])
-        shown, saved = look(original, path)
-        # A cut log is a prefix of commits; of a cut file only the rows on its last two pages can be lost.
-        assert max(shown, saved) >= (59 if name == "killed.rtop-wal" else 60 if "closed" in name else 0)
+        # A log that was cut is one that ended earlier: nothing is left that could tell.
+        shown, saved = look(original, path, must_tell=not name.endswith("-wal"))
+        assert max(shown, saved) >= len(original.samples) - 120
 
 
 @pytest.mark.parametrize("name", ["closed", "killed"])
@@ -254,7 +256,3 @@ def test_a_file_in_a_folder_without_write_permission(original: Original, tmp_pat
     os.chmod(path, 0o400)
     with Recording(str(path)) as recording:
         assert original.count_right(recording) == len(original.samples)
-
-
-def all_samples(recording: Recording) -> list[Sample]:
-    return [recorded.sample for recorded in recording.samples()]
