@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import pairwise
 
-from ranktop.reconcile.history import Track
+from ranktop.reconcile.history import History, LineKey, Track
 
 _SLACK = 0.95
 """A window of 30 s of readings a second apart may span 29 s."""
@@ -30,6 +30,12 @@ def gained(track: Track) -> float:
     """What a counter gained: the sum of its rises, so that one that starts anew counts from 0."""
     values = track.values
     return sum(after - before if after >= before else after for before, after in pairwise(values))
+
+
+def gained_lately(history: History, key: LineKey, seconds: float) -> int:
+    """What a counter gained in so long a time, the newest reading included (long tracks are thin)."""
+    long, newest = history.track(key, seconds), history.track(key, 0.0)
+    return round(gained(Track(long.seconds + newest.seconds, long.values + newest.values)))
 
 
 def steady_rate(track: Track, seconds: float) -> float | None:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from ranktop.finding import SEVERITIES, Finding
 from ranktop.reconcile.counters import AT_LIMIT, OOM_KILLS, OOMS, WORKING_SET
 from ranktop.reconcile.headrooms import GroupUse, group_uses
-from ranktop.reconcile.history import Track
 from ranktop.reconcile.rules.rule import Context
 from ranktop.reconcile.trend import trend
-from ranktop.reconcile.windows import gained
+from ranktop.reconcile.windows import gained_lately
 
 _ADVICE = (
     "raise the pod's memory limit or relaunch with a smaller --hicache-size (`ranktop preflight` prints the largest "
@@ -80,13 +79,8 @@ def _judge(context: Context, use: GroupUse) -> Iterator[Finding]:
 
 def _gain(context: Context, use: GroupUse, name: str) -> int:
     """What a counter of the ranks' own cgroups gained lately."""
-    gains = [gained(track) for track in _tracks(context, use.members, name)]
-    return round(sum(gains))
-
-
-def _tracks(context: Context, members: Sequence[str], name: str) -> Iterator[Track]:
-    for path in members:
-        yield context.history.track((path, "", name), context.thresholds.counter_seconds)
+    seconds = context.thresholds.counter_seconds
+    return sum(gained_lately(context.history, (path, "", name), seconds) for path in use.members)
 
 
 def _time_left(context: Context, use: GroupUse) -> float | None:

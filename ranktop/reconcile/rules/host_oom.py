@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from ranktop.finding import Finding
 from ranktop.reconcile.counters import OOM_KILLS
 from ranktop.reconcile.rules.rule import Context
-from ranktop.reconcile.windows import gained
+from ranktop.reconcile.windows import gained_lately
 from ranktop.sample import Cgroup, Event
 
 _GROWTH_SECONDS = 120.0
@@ -87,10 +87,10 @@ def _counted(context: Context) -> Iterator[Finding]:
     seconds = context.thresholds.counter_seconds
     host = context.sample.host
     groups = {cgroup.path: cgroup for cgroup in context.sample.cgroups.values() if cgroup.oom_kill_count}
-    ours = round(sum(gained(context.history.track((path, "", OOM_KILLS), seconds)) for path in groups))
+    ours = sum(gained_lately(context.history, (path, "", OOM_KILLS), seconds) for path in groups)
     on_host = 0
     if host is not None and host.oom_kill_count:
-        on_host = round(gained(context.history.track(("", "", OOM_KILLS), seconds)))
+        on_host = gained_lately(context.history, ("", "", OOM_KILLS), seconds)
     if not ours and not on_host:
         return
     grew = grew_last(context)

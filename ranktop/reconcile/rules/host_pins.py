@@ -15,7 +15,8 @@ from ranktop.sample import Event
 _ADVICE = (
     "copies from an unpinned pool are slow or silently stale: drain this server and relaunch; a single registration of "
     "512 GiB or more fails on drivers from r580 on, so a smaller --hicache-size (or "
-    "SGLANG_HICACHE_HOST_REGISTER_CHUNK_GB from 0.5.23) may be needed. The memlock limit is not it: CUDA pins are not charged to it"
+    "SGLANG_HICACHE_HOST_REGISTER_CHUNK_GB from 0.5.23) may be needed. "
+    "The memlock limit is not it: CUDA pins are not charged to it"
 )
 
 

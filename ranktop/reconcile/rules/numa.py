@@ -142,7 +142,8 @@ def _remote(context: Context, rank: RankVerdict, far: Far) -> Finding:
         sources=dict.fromkeys(("far_percent", "sampled_pages", "far_node", "gpu_node"), far.source)
         | {"far_percent_low": "inferred", "far_percent_high": "inferred", "copy_ratio": "inferred"},
         advice="pinned pages never move, so only a relaunch helps: bind the rank (SGLANG_NUMA_BIND_V2=1, in a "
-        "container with CAP_SYS_NICE, or --numa-node), after `ranktop preflight` has shown that each node has the headroom",
+        "container with CAP_SYS_NICE, or --numa-node), after `ranktop preflight` has shown that each node has "
+        "the headroom",
     )
 
 
