@@ -35,6 +35,7 @@ class MetricsCollector:
         self._base, self._page_url = page_url(url)
         self._least_period_seconds = period_seconds
         self._took_seconds = 0.0
+        self.is_failing = False
         self._parser = ExpositionParser(SERIES_NAMES)
 
     @property
@@ -44,6 +45,15 @@ class MetricsCollector:
 
     def read(self, processes: Processes | None, now: float) -> MetricsPage:
         """One scrape. `now` is Unix time. Raises SourceError with the code of what came back."""
+        try:
+            page = self._scrape(now)
+        except SourceError:
+            self.is_failing = True
+            raise
+        self.is_failing = False
+        return page
+
+    def _scrape(self, now: float) -> MetricsPage:
         answer = get(self._page_url, headers=_HEADERS, deadline_seconds=_DEADLINE_SECONDS)
         self._took_seconds = answer.took_seconds
         if answer.status == 404:

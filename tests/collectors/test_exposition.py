@@ -14,6 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from collectors.exposition import MAX_CACHED_KEYS, ExpositionParser
 from ranktop.reconcile.families import SERIES_NAMES
 from ranktop.sample import SeriesKey
+from tests.collectors.soak import TIMES
 
 SAMPLES = sorted((Path(__file__).resolve().parents[3] / "shared" / "samples").glob("*.prom"))
 
@@ -117,7 +118,7 @@ LINES = st.one_of(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=300 * TIMES, deadline=None)
 @given(st.lists(LINES, max_size=20))
 def test_any_text_is_read(lines: list[str]) -> None:
     page = ExpositionParser(WANTED).parse("\n".join(lines))
@@ -134,9 +135,23 @@ sglang:a_total{cache_source="device"} 7500.0
 def test_mutated_pages_are_read() -> None:
     chance = random.Random(5)
     parser = ExpositionParser(WANTED)
-    for _ in range(500):
+    for _ in range(500 * TIMES):
         page = list(MUTATED)
         for _ in range(chance.randint(1, 8)):
             at = chance.randrange(len(page))
             page[at] = chance.choice(["", "{", "}", '"', " ", "\n", "\\", chr(chance.randrange(0x2FF)), page[at] * 40])
         parser.parse("".join(page))
+
+
+@pytest.mark.shared
+def test_mutated_genuine_pages_are_read_in_bounded_time_and_space(shared: Path) -> None:
+    whole = (shared / "samples" / "0.5.18_tp8_default_rank0_scrape3.prom").read_text()
+    chance = random.Random(11)
+    parser = ExpositionParser(SERIES_NAMES)
+    for _ in range(20 * TIMES):
+        page = list(whole)
+        for _ in range(200):
+            page[chance.randrange(len(page))] = chance.choice(["", "\n", "{", '"', "\\", "é", "\0", " "])
+        found = parser.parse("".join(page)[: chance.randrange(len(page))])
+        assert len(found.points) < 2000
+    assert len(parser._keys) <= MAX_CACHED_KEYS

@@ -39,6 +39,19 @@ def test_the_cadence_follows_the_response_time() -> None:
         assert collector.period_seconds == pytest.approx(11.0)
 
 
+def test_it_is_known_whether_the_page_answers() -> None:
+    answers = {"/metrics": (500, b"")}
+    with stub_server(answers) as stub:
+        collector = MetricsCollector("a:1", stub.url)
+        assert collector.is_failing is False
+        with pytest.raises(SourceError):
+            collector.read(None, 0.0)
+        assert collector.is_failing is True
+        answers["/metrics"] = (200, PAGE)
+        collector.read(None, 0.0)
+        assert collector.is_failing is False
+
+
 @pytest.mark.parametrize(
     ("answers", "code"),
     [

@@ -15,6 +15,7 @@ from collectors.exposition import ExpositionParser
 from collectors.multiproc import MultiprocCollector, parse_file, read_folder
 from ranktop.reconcile.families import SERIES_NAMES
 from ranktop.sample import NoData, Processes, RankProcess, RankTag, SeriesKey, SourceError
+from tests.collectors.soak import TIMES
 
 WRITER = """
 import os, sys
@@ -74,7 +75,7 @@ def test_damaged_files_end_early(folder: tuple[Path, list[str]]) -> None:
     chance = random.Random(3)
     for length in range(300):
         list(parse_file(whole[:length]))
-    for _ in range(500):
+    for _ in range(500 * TIMES):
         data = bytearray(whole[:400])
         for _ in range(chance.randint(1, 6)):
             data[chance.randrange(len(data))] = chance.randrange(256)

@@ -15,6 +15,7 @@ from collectors.serverlog_batches import match_batch
 from collectors.serverlog_events import LogAssembler
 from collectors.serverlog_lines import WORDINGS, match_message
 from collectors.serverlog_prefix import rfc3339, split_prefix, unframed
+from tests.collectors.soak import TIMES
 
 MESSAGES: list[tuple[str, str, dict[str, Any]]] = [
     ("Init torch distributed begin.", "dist_begin", {}),
@@ -545,7 +546,7 @@ SEEDS = [message for message, _, _ in MESSAGES] + [
 def test_mutated_lines_are_read() -> None:
     chance = random.Random(7)
     assembler = LogAssembler("a:1")
-    for _ in range(1500):
+    for _ in range(1500 * TIMES):
         line = list(chance.choice(SEEDS))
         for _ in range(chance.randint(1, 6)):
             at = chance.randrange(len(line))
@@ -556,7 +557,7 @@ def test_mutated_lines_are_read() -> None:
     assert len(assembler.take()) > 10
 
 
-@settings(max_examples=300)
+@settings(max_examples=300 * TIMES, deadline=None)
 @given(st.lists(st.text(max_size=60), max_size=8))
 def test_any_lines_are_read(lines: list[str]) -> None:
     assembler = LogAssembler("a:1")
