@@ -142,7 +142,7 @@ def _controls(request: LaunchRequest, planned: Plan, compute: Compute, as_json: 
         click.echo("No controls: the launch asks for neither HiCache nor LayerSplit.")
     for control in () if as_json else found:
         click.echo(f"# {control.change}\n#   expected at {planned.sglang.version}: {control.expected}")
-        click.echo(f"{control.launch}\n")
+        click.echo(f"{control.launch}\n" if control.launch else "")
     return 0
 
 

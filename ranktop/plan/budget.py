@@ -71,7 +71,7 @@ def compute_plan(
         eligibility=check_eligibility(resolved, profile, facts, request),
     )
     plan = replace(plan, is_model_assumed=assumed_model is not None)
-    plan = replace(plan, notes=plan_notes(plan, profile, args))
+    plan = replace(plan, notes=plan_notes(plan, profile, args, is_sized_automatically=setting.is_sized_automatically))
     return replace(plan, findings=launch_findings(plan, asked, args, request.resolved))
 
 

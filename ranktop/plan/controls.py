@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from ranktop.plan.arguments import flag_name
 from ranktop.plan.launch import LaunchRequest, render_launch
-from ranktop.plan.plan import Plan
+from ranktop.plan.plan import Plan, PlanError
 
 
 class Control(Struct, frozen=True):
@@ -57,11 +57,11 @@ def _control(request: LaunchRequest, change: dict[str, Any], compute: Callable[[
     if flags.get("disaggregation_mode") == "null":
         del flags["disaggregation_mode"]
     changed = replace(request, flags=flags, resolved=False)
-    return Control(
-        ", ".join(_spelt(field, value) for field, value in change.items()),
-        render_launch(changed),
-        _expected(compute(changed)),
-    )
+    try:
+        expected = _expected(compute(changed))
+    except PlanError as problem:
+        expected = f"Startup rejection: {problem}"
+    return Control(", ".join(_spelt(*item) for item in change.items()), render_launch(changed), expected)
 
 
 def _spelt(field: str, value: Any) -> str:

@@ -9,9 +9,15 @@ from ranktop.plan.plan import GB, GIB, Plan
 from ranktop.plan.profiles import Profile
 
 
-def plan_notes(plan: Plan, profile: Profile, args: Arguments) -> tuple[str, ...]:
-    """Notes in reading order: size, indexer, gate, LayerSplit, draft, storage, model."""
-    notes = [*_size_notes(plan, args), *_indexer_notes(plan, profile)]
+def plan_notes(plan: Plan, profile: Profile, args: Arguments, *, is_sized_automatically: bool) -> tuple[str, ...]:
+    """Notes in reading order: size, indexer, LayerSplit, draft, kernels, storage, what is left out."""
+    notes = _size_notes(plan, args)
+    if is_sized_automatically and profile.auto_size and plan.launch.hicache:
+        notes.append(
+            f"Neither size nor ratio is given: SGLang takes ratio {args.hicache_ratio:g} or what 0.8 of a rank's share "
+            "of free host memory allows, whichever is less; --memory computes it."
+        )
+    notes += _indexer_notes(plan, profile)
     notes += _layer_split_notes(plan, profile)
     notes += _draft_notes(plan, profile)
     notes += _kernel_notes(plan, profile)
@@ -43,6 +49,10 @@ def _size_notes(plan: Plan, args: Arguments) -> list[str]:
         )
         if args.hicache_size != int(args.hicache_size):
             notes.append("SGLang 0.5.18 takes whole GB for --hicache-size; the fraction is planned, not accepted.")
+        if plan.launch.pp_size > 1:
+            notes.append(
+                "All stages take the fewest tokens of any stage; a stage of fewer layers uses less than the size."
+            )
     elif host.tokens is None:
         notes.append(
             f"--hicache-ratio {args.hicache_ratio:g} needs the L1 pool's tokens: give --device-tokens from the log line"
@@ -142,9 +152,14 @@ def _kernel_notes(plan: Plan, profile: Profile) -> list[str]:
 
 
 def _storage_notes(plan: Plan, profile: Profile, args: Arguments) -> list[str]:
-    if args.hicache_storage_backend is None or plan.l3.cache != "UnifiedRadixCache":
+    if args.hicache_storage_backend is None:
         return []
     seconds = plan.l3.deadline_seconds["8192"]
+    if plan.l3.cache == "HiRadixCache":
+        return [
+            f"L3 prefetch deadline here is 2.0 s + 0.1 s per 1024 tokens, at most 30 s (HiRadixCache): {seconds:.1f} s "
+            "for 8192 tokens. From 0.5.19 on the same server gets 1.0 s + 0.25 s, uncapped."
+        ]
     return [
         f"L3 prefetch deadline here is 1.0 s + 0.25 s per 1024 tokens, uncapped (UnifiedRadixCache): {seconds:.1f} s "
         f"for 8192 tokens, from {profile.prefetch_clock}. The audit's 2 + 0.1, at most 30 s, gives "

@@ -191,6 +191,31 @@ def test_plain_mla_changes_its_deadlines_between_0_5_18_and_0_5_19() -> None:
     assert seconds == {"0.5.18": 8.4, "0.5.19": 17.0}
 
 
+def notes(flags: dict[str, Any], version: str = "0.5.18", **options: Any) -> str:
+    return "\n".join(plan_of(flags, version, **options).notes)
+
+
+def test_notes_say_what_surprises() -> None:
+    unsized = {"enable_hierarchical_cache": True}
+    assert "Neither size nor ratio" in notes(unsized, "0.5.21")
+    assert "Neither size nor ratio" not in notes(unsized, "0.5.20")
+    assert "Neither size nor ratio" not in notes(unsized | {"hicache_ratio": 2.0}, "0.5.21")
+    assert "fewest tokens of any stage" in notes(HICACHE | {"pp_size": 2})
+    assert "fewest tokens of any stage" not in notes(HICACHE)
+    assert "needs the L1 pool's tokens" in notes(unsized)
+    assert "takes whole GB" in notes(HICACHE | {"hicache_size": 0.5})
+    assert "a host pool of its own on top of the size: 1.35 GB" in notes(
+        HICACHE | {"speculative_algorithm": "EAGLE"}, "0.5.17"
+    )
+    assert "packed into the same pool" in notes(HICACHE | {"speculative_algorithm": "EAGLE"})
+    assert "packed into the same pool" not in notes(HICACHE)
+    storage = HICACHE | {"hicache_storage_backend": "file"}
+    assert "the first blocked poll" in notes(storage, "0.5.23")
+    assert "From 0.5.19 on the same server" in notes(storage | {"page_size": 64}, model="deepseek-v3")
+    assert "HiSparse has a host pool" in notes({"enable_hisparse": True})
+    assert "retracted requests" in notes({"disaggregation_mode": "decode"}, model="qwen3-32b")
+
+
 def test_a_report_is_not_rewritten_again() -> None:
     report = HICACHE | {"hicache_io_backend": "direct", "hicache_mem_layout": "page_first", "page_size": 64}
     assert compute_plan(launch_from_server_info(report)).launch.rewritten == ()

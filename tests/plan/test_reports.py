@@ -9,7 +9,7 @@ import pytest
 
 from ranktop.plan import GB, GIB
 
-from .support import HICACHE, plan_of
+from .support import HICACHE, codes, plan_of, plan_of_line
 
 
 def gb(size: int) -> float:
@@ -32,6 +32,16 @@ def test_glm_w4afp8_by_ratio(ratio: float, primary: float, indexer: float) -> No
     assert (gb(plan.ranks[0].host.primary_bytes), gb(plan.ranks[0].host.indexer_bytes)) == (primary, indexer)
     # The L1 line of the same log said 25.29 "GB", which is GiB.
     assert round(plan.ranks[0].device.pool_bytes / GIB, 2) == 25.29
+
+
+def test_ratio_and_size_together_with_mooncake() -> None:
+    plan = plan_of_line(
+        "--enable-hierarchical-cache --hicache-ratio 2 --hicache-size 16 --hicache-io-backend kernel "
+        "--hicache-mem-layout page_first --hicache-write-policy write_through --hicache-storage-backend mooncake "
+        "--hicache-storage-prefetch-policy wait_complete"
+    )
+    assert "PLAN-SIZE-BEATS-RATIO" in codes(plan)
+    assert (plan.launch.hicache_size_gb, plan.l3.policy) == (16, "wait_complete")
 
 
 _POOL = re.compile(r"kv hierarchical KV host pool: (\d+) tokens, ([\d.]+) GB")
