@@ -12,6 +12,7 @@ from ranktop.finding import Finding
 from ranktop.plan import LaunchRequest
 from ranktop.reconcile.counters import counter_values
 from ranktop.reconcile.digest import PageDigest, digest
+from ranktop.reconcile.folding import fold_effects
 from ranktop.reconcile.grouping import group
 from ranktop.reconcile.headline import headline
 from ranktop.reconcile.history import History, LineKey
@@ -196,7 +197,7 @@ class Reconciler:
         order: dict[tuple[str | None, str | None], int] = {
             identity: place for place, identity in enumerate(_rank_order(context))
         }
-        return group((known.finding for known in self._open.values()), order)
+        return fold_effects(group((known.finding for known in self._open.values()), order))
 
     def _note_within_plan(self, sample: Sample, findings: tuple[Finding, ...], ready: bool) -> None:
         quiet = ready and all(finding.severity == "info" for finding in findings)

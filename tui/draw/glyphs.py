@@ -16,6 +16,8 @@ class Glyphs(NamedTuple):
     rule: str
     missing: str
     more: str
+    fold: str
+    """Before a finding that the one above explains."""
     marks: dict[str, str]
     """A sign for every severity, so that colour is never alone."""
 
@@ -27,6 +29,7 @@ UNICODE = Glyphs(
     rule="─",
     missing="–",
     more="…",
+    fold="└ ",
     marks={"ok": "●", "info": "○", "warn": "▲", "breach": "■", "critical": "✖"},
 )
 ASCII = Glyphs(
@@ -36,6 +39,7 @@ ASCII = Glyphs(
     rule="-",
     missing="-",
     more="~",
+    fold="` ",
     marks={"ok": "o", "info": "i", "warn": "!", "breach": "#", "critical": "X"},
 )
 

@@ -35,6 +35,7 @@ def draw_findings(verdict: Verdict, width: int, glyphs: Glyphs) -> tuple[Row, ..
         where = rank_span(finding.ranks) or finding.server or "node"
         begin = line(
             " ",
+            Span(glyphs.fold if finding.causes else "", "faint"),
             Span(left(f"{glyphs.marks[finding.severity]} {finding.code}", _CODE_WIDTH, glyphs.more), finding.severity),
             " ",
             Span(left(plain(where), max(_WHERE_WIDTH, len(where)), glyphs.more), "strong"),
@@ -43,7 +44,7 @@ def draw_findings(verdict: Verdict, width: int, glyphs: Glyphs) -> tuple[Row, ..
         )
         shown = spread(fit(begin, width - len(since) - 1, glyphs.more), line(Span(since, "muted")), width)
         rows.append(Row(shown, target))
-        if finding.advice and finding.severity != "info":
+        if finding.advice and finding.severity != "info" and not finding.causes:
             rows.extend(Row(advice) for advice in _advice(plain(finding.advice), width))
     rows.extend(Row(source) for source in _failing_sources(verdict, width, glyphs))
     return tuple(rows)

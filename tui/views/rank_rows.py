@@ -52,7 +52,8 @@ def _states(verdict: Verdict, glyphs: Glyphs) -> dict[tuple[str, str], tuple[str
     """The worst finding of each rank, above info; else how its process stands."""
     states = {(rank.server, rank.rank): _process_state(rank) for rank in verdict.ranks}
     loud = [finding for finding in verdict.findings if finding.severity != "info"]
-    for finding in sorted(loud, key=lambda finding: SEVERITIES.index(finding.severity)):
+    # The worst is written last; among equals the first in the list, as roots stand before their effects.
+    for finding in sorted(loud, key=lambda finding: -SEVERITIES.index(finding.severity))[::-1]:
         for rank in finding.ranks:
             if finding.server is not None and (finding.server, rank) in states:
                 mark = glyphs.marks[finding.severity]
