@@ -56,12 +56,13 @@ class ProcessesCollector:
         servers = [
             server_process(main, self._ids[pid], network, self._table.untitled_children(pid))
             for pid, main in sorted(mains.items())
+            if self._is_wanted(main)
         ]
-        ranks = [rank_process(rank, self._server_of(rank)) for rank in self._table.ranks.values()]
-        if self._only_pids or self._only_urls:
-            servers = [server for server in servers if self._is_wanted(server)]
-            wanted = {server.id for server in servers}
-            ranks = [rank for rank in ranks if rank.server in wanted]
+        ranks = [
+            rank_process(rank, self._server_of(rank))
+            for rank in self._table.ranks.values()
+            if self._is_wanted(rank.main)
+        ]
         return Processes(
             servers=tuple(servers),
             ranks=tuple(sorted(ranks, key=lambda rank: (rank.server, rank.tag.order, rank.pid))),
@@ -77,8 +78,11 @@ class ProcessesCollector:
             rank.server_id = f"pid:{rank.stat.process_group}"
         return rank.server_id or f"pid:{rank.pid}"
 
-    def _is_wanted(self, server: ServerProcess) -> bool:
-        return server.pid in self._only_pids or server.url in self._only_urls
+    def _is_wanted(self, main: Main | None) -> bool:
+        """Of the chosen servers, if some were chosen; ranks stay chosen when their server is gone."""
+        if not self._only_pids and not self._only_urls:
+            return True
+        return main is not None and (main.pid in self._only_pids or main.url in self._only_urls)
 
 
 def server_ids(mains: Iterable[Main], before: Mapping[int, str], own_net_namespace: str | None) -> dict[int, str]:

@@ -25,9 +25,11 @@ LAUNCH = "python -m sglang.launch_server --port 39871 --api-key s3cret"
 class Tree:
     """The processes of one tree by title."""
 
-    def __init__(self, node: dict[str, Any], count: int, env: dict[str, str] | None = None) -> None:
+    def __init__(
+        self, node: dict[str, Any], count: int, env: dict[str, str] | None = None, before: tuple[str, ...] = ()
+    ) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, str(TREE), json.dumps(node)],
+            [*before, sys.executable, str(TREE), json.dumps(node)],
             stdout=subprocess.PIPE,
             text=True,
             env=os.environ | (env or {}),
@@ -36,7 +38,9 @@ class Tree:
         self.pids: dict[str, int] = {}
         for _ in range(count):
             pid, _, title = self.process.stdout.readline().strip().partition(" ")
-            self.pids[title] = int(pid)
+            # In a pid namespace of their own they tell pids that are somebody else's here.
+            if not before:
+                self.pids[title] = int(pid)
 
     @property
     def pid(self) -> int:
@@ -57,8 +61,8 @@ class Tree:
 def grow() -> Iterator[Callable[..., Tree]]:
     trees: list[Tree] = []
 
-    def start(node: dict[str, Any], count: int, env: dict[str, str] | None = None) -> Tree:
-        trees.append(Tree(node, count, env))
+    def start(*arguments: Any, **options: Any) -> Tree:
+        trees.append(Tree(*arguments, **options))
         return trees[-1]
 
     yield start
@@ -178,12 +182,15 @@ def test_an_orphan_keeps_its_server_and_says_so(grow: Callable[..., Tree]) -> No
     def mine(seen: Processes) -> Any:
         return next(rank for rank in seen.ranks if rank.pid == pid)
 
+    chosen = ProcessesCollector(only_pids=[tree.pid])
+    assert mine(chosen.read(None, 0.0)).orphan is False
     assert mine(collector.read(None, 0.0)).orphan is False
     tree.process.kill()
     tree.process.wait()
     orphan = mine(until(collector, lambda seen: mine(seen).parent_pid != tree.pid))
     assert orphan.orphan is True
     assert orphan.server == "127.0.0.1:39871"
+    assert mine(chosen.read(None, 0.0)).orphan is True
     late = mine(ProcessesCollector().read(None, 0.0))
     assert late.orphan is True
     assert late.server == f"pid:{os.getpgid(pid)}"
@@ -195,6 +202,22 @@ def test_two_servers_and_the_choice_by_url(grow: Callable[..., Tree]) -> None:
     chosen = ProcessesCollector(only_urls=["http://localhost:39871/"]).read(None, 0.0)
     assert [server.pid for server in chosen.servers] == [first.pid]
     assert [rank.server for rank in chosen.ranks] == ["127.0.0.1:39871"]
+
+
+@pytest.mark.tools("unshare")
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to make namespaces")
+def test_a_container_with_the_same_address_has_an_id_of_its_own(grow: Callable[..., Tree]) -> None:
+    here = grow(node(LAUNCH, *ranks("TP0")), 2)
+    grow(node(LAUNCH, *ranks("TP0")), 2, before=("unshare", "--net", "--pid", "--fork", "--kill-child"))
+    seen = ProcessesCollector().read(None, 0.0)
+    own, foreign = sorted(
+        (server for server in seen.servers if "39871" in server.argv), key=lambda server: not server.own_network
+    )
+    assert (own.pid, own.id, own.own_network) == (here.pid, "127.0.0.1:39871", True)
+    assert (foreign.id, foreign.url, foreign.own_network) == (f"pid:{foreign.pid}", None, False)
+    inside = next(rank for rank in seen.ranks if rank.server == foreign.id)
+    assert inside.namespace_pids[0] == inside.pid
+    assert len(inside.namespace_pids) == 2
 
 
 class FakeMain:
