@@ -47,7 +47,7 @@ def is_launch(argv: tuple[str, ...]) -> bool:
     rest = argv[1:]
     if program.startswith("python"):
         while rest and rest[0].startswith("-") and rest[0] not in ("-m", "-c"):
-            rest = rest[1:]
+            rest = rest[2:] if rest[0] in ("-X", "-W") else rest[1:]
         if rest[:1] == ("-m",):
             return rest[1:2] == ("sglang.launch_server",) or (rest[1:2] == ("sglang",) and "serve" in rest[2:3])
         if not rest:

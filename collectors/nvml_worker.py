@@ -17,8 +17,9 @@ class Worker(Generic[T]):
         self._job = job
         self._asked = threading.Event()
         self._answered = threading.Event()
+        self._answered.set()
         self._ends = False
-        self._busy_since: float | None = None
+        self._asked_at = 0.0
         self._value: T | None = None
         self._error: Exception | None = None
         threading.Thread(target=self._run, name=name, daemon=True).start()
@@ -26,15 +27,14 @@ class Worker(Generic[T]):
     @property
     def busy_seconds(self) -> float | None:
         """How long the job under way has taken, None when idle."""
-        since = self._busy_since
-        return time.monotonic() - since if since is not None else None
+        return None if self._answered.is_set() else time.monotonic() - self._asked_at
 
     def ask(self) -> None:
         """Start the job unless it is under way."""
-        if self._busy_since is None:
+        if self._answered.is_set():
             self._value = self._error = None
+            self._asked_at = time.monotonic()
             self._answered.clear()
-            self._busy_since = time.monotonic()
             self._asked.set()
 
     def answer(self, timeout_seconds: float) -> T | None:
@@ -60,6 +60,4 @@ class Worker(Generic[T]):
                 self._value = self._job()
             except Exception as error:
                 self._error = error
-            # In this order: an `ask` in between finds it busy and an answer there, never idle without one.
             self._answered.set()
-            self._busy_since = None

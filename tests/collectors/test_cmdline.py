@@ -47,6 +47,7 @@ LAUNCHES = [
     b"/opt/venv/bin/python3\0/opt/venv/bin/sglang\0serve\0--model-path\0x\0",
     b"python3\0-m\0sglang\0serve\0",
     b"sglang\0serve\0",
+    b"python3\0-X\0dev\0-W\0ignore\0-m\0sglang.launch_server\0",
     b"python -m sglang.launch_server --tp-size 8 --hicache-size 0.05\0\0\0\0",
     b"python3\0/sgl-workspace/sglang/launch_server.py\0",
 ]
