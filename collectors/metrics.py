@@ -11,13 +11,16 @@ from urllib.parse import urlsplit
 import msgspec
 
 from collectors.exposition import Exposition, ExpositionParser
-from collectors.http import Answer, failure, get
+from collectors.http import Answer, failure, get, shown
 from ranktop.reconcile.families import SERIES_NAMES
 from ranktop.sample import MetricsPage, Processes, SourceError
 
 DEFAULT_PERIOD_SECONDS = 5.0
 SHARE_OF_SERVER = 50
 """A scrape is never closer than this many times its own response time: at most 2 % of the server's HTTP process."""
+
+AFTER_TIMEOUT_SECONDS = 30.0
+"""A server that did not answer in time still works on the scrape when it comes back: they must not pile up."""
 
 _DEADLINE_SECONDS = 5.0
 _HEADERS = {"Accept": "text/plain;version=0.0.4", "Accept-Encoding": "identity"}
@@ -35,22 +38,24 @@ class MetricsCollector:
         self._base, self._page_url = page_url(url)
         self._least_period_seconds = period_seconds
         self._took_seconds = 0.0
+        self._timed_out = False
         self.is_failing = False
         self._parser = ExpositionParser(SERIES_NAMES)
 
     @property
     def period_seconds(self) -> float:
-        """The asked cadence, or 50 times the last response time if that is longer."""
-        return max(self._least_period_seconds, SHARE_OF_SERVER * self._took_seconds)
+        """The asked cadence, or 50 times the last response time if that is longer; 30 s after a time-out."""
+        busy = AFTER_TIMEOUT_SECONDS if self._timed_out else SHARE_OF_SERVER * self._took_seconds
+        return max(self._least_period_seconds, busy)
 
     def read(self, processes: Processes | None, now: float) -> MetricsPage:
         """One scrape. `now` is Unix time. Raises SourceError with the code of what came back."""
         try:
             page = self._scrape(now)
-        except SourceError:
-            self.is_failing = True
+        except SourceError as error:
+            self.is_failing, self._timed_out = True, error.code == "timeout"
             raise
-        self.is_failing = False
+        self.is_failing = self._timed_out = False
         return page
 
     def _scrape(self, now: float) -> MetricsPage:
@@ -79,12 +84,12 @@ class MetricsCollector:
             is_sglang = False
         if is_sglang:
             return SourceError(
-                f"GET {self._page_url}: 404: metrics are off (--enable-metrics at the next planned start; "
+                f"GET {shown(self._page_url)}: 404: metrics are off (--enable-metrics at the next planned start; "
                 "a restart now loses L1 and L2)",
                 "http_404",
             )
         return SourceError(
-            f"GET {self._page_url}: 404, and no SGLang answers /model_info there: wrong port? (give --url)",
+            f"GET {shown(self._page_url)}: 404, and no SGLang answers /model_info there: wrong port? (give --url)",
             "wrong_port",
         )
 
@@ -106,7 +111,7 @@ def is_model_info(answer: Answer) -> bool:
         return False
     try:
         found = msgspec.json.decode(answer.body)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return False
     return isinstance(found, dict) and "model_path" in found
 

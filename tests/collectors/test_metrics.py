@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 
 import pytest
 
-from collectors.metrics import DEFAULT_PERIOD_SECONDS, MetricsCollector, page_url
+from collectors.metrics import AFTER_TIMEOUT_SECONDS, DEFAULT_PERIOD_SECONDS, MetricsCollector, page_url
 from ranktop.sample import SeriesKey, SourceError
 from tests.collectors.sglang_stub import stub_server
 
@@ -37,6 +38,16 @@ def test_the_cadence_follows_the_response_time() -> None:
         collector.read(None, 0.0)
         collector._took_seconds = 0.22
         assert collector.period_seconds == pytest.approx(11.0)
+
+
+def test_scrapes_do_not_pile_up_on_a_server_that_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("collectors.metrics._DEADLINE_SECONDS", 0.1)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        collector = MetricsCollector("a:1", f"http://127.0.0.1:{listener.getsockname()[1]}")
+        with pytest.raises(SourceError) as caught:
+            collector.read(None, 0.0)
+    assert caught.value.code == "timeout"
+    assert collector.period_seconds == AFTER_TIMEOUT_SECONDS
 
 
 def test_it_is_known_whether_the_page_answers() -> None:

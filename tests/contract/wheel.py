@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import ast
+import functools
 import os
 import re
 import shutil
 import subprocess
 import sys
+import tempfile
+import warnings
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -52,17 +55,18 @@ def fetch(version: str | None, folder: Path | None = None) -> Path:
         for path in folder.glob(f"sglang-{version}-*.whl"):
             return path
     wanted = "sglang" if version is None else f"sglang=={version}"
-    before = set(folder.glob("sglang-*.whl"))
-    command = [*_pip(), "download", "-q", "--no-deps", *_PLATFORM, "-d", str(folder), wanted]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
-    if done.returncode:
-        if _OFFLINE.search(done.stderr):
-            raise NoRegistryError(done.stderr.strip().splitlines()[-1])
-        raise RuntimeError(f"pip download {wanted} failed:\n{done.stderr[-2000:]}")
-    new = set(folder.glob("sglang-*.whl")) - before
-    return new.pop() if new else max(before, key=lambda path: path.stat().st_mtime)
+    with tempfile.TemporaryDirectory(dir=folder) as fresh:
+        command = [*_pip(), "download", "-q", "--no-deps", *_PLATFORM, "-d", fresh, wanted]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+        if done.returncode:
+            if _OFFLINE.search(done.stderr):
+                raise NoRegistryError(done.stderr.strip().splitlines()[-1])
+            raise RuntimeError(f"pip download {wanted} failed:\n{done.stderr[-2000:]}")
+        (wheel,) = Path(fresh).glob("sglang-*.whl")
+        return wheel.replace(folder / wheel.name)
 
 
+@functools.cache
 def read(path: Path) -> Wheel:
     """Parse the wheel's source."""
     metrics: dict[str, Metric] = {}
@@ -72,7 +76,9 @@ def read(path: Path) -> Wheel:
         for name in archive.namelist():
             if not _FOLDERS.fullmatch(name):
                 continue
-            tree = ast.parse(archive.read(name))
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", DeprecationWarning)  # of SGLang's own escapes
+                tree = ast.parse(archive.read(name))
             holds_arguments = name.endswith("srt/server_args.py") or "/arg_groups/" in name
             for node in ast.walk(tree):
                 if isinstance(node, ast.Call):
