@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from msgspec.structs import replace
 
@@ -170,7 +172,7 @@ def test_pressure_while_loading_is_ordinary() -> None:
 
 
 def test_swapping_out_steadily() -> None:
-    def swapping(pages_a_second: int):
+    def swapping(pages_a_second: int) -> list[Sample]:
         return moving(33, lambda s, at: changes.host(s, swap_out_pages=1000 + pages_a_second * at))
 
     assert found(judge(swapping(300)), "HOST-SWAP") == [("warn", ())], "1.2 MB/s"
@@ -182,7 +184,7 @@ def test_swapping_out_steadily() -> None:
 
 # HOST-OOM-KILL
 
-KILL = {
+KILL: dict[str, Any] = {
     "pid": samples.pid_of(5),
     "comm": "sglang::schedul",
     "memcg": True,
@@ -218,7 +220,11 @@ def test_who_grew_last_is_not_the_victim() -> None:
 
 
 def test_a_kill_in_another_tenants_cgroup_is_no_alarm() -> None:
-    other = KILL | {"pid": 77, "oom_memcg": "/kubepods.slice/pod9", "task_memcg": "/kubepods.slice/pod9/c"}
+    other: dict[str, Any] = KILL | {
+        "pid": 77,
+        "oom_memcg": "/kubepods.slice/pod9",
+        "task_memcg": "/kubepods.slice/pod9/c",
+    }
     told = events(changes.cgroup(samples.healthy(1)), event("oom_kill", 0.5, **other))
     assert found(judge([told]), "HOST-OOM-KILL") == [("info", ())]
     blind = events(samples.healthy(1), event("oom_kill", 0.5, **other))
@@ -250,7 +256,7 @@ def test_a_failed_registration_names_rank_size_and_return_code() -> None:
 
 
 def test_pins_below_the_mapped_pools() -> None:
-    def pins(pages: int):
+    def pins(pages: int) -> list[Sample]:
         return story(32, lambda s: changes.host(s, foll_pin_acquired_pages=pages, foll_pin_released_pages=0))
 
     mapped_pages = 8 * (PRIMARY + INDEXER) // 4096

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from ranktop.finding import Finding
 from ranktop.reconcile import Reconciler, Verdict
-from ranktop.sample import Cgroup, Event, Gpu, RankProcess, Sample
+from ranktop.sample import Cgroup, Event, Gpu, GpuProcess, RankProcess, Sample, SeriesKey
 from support import samples
 
 Change = Callable[[Sample], Sample]
@@ -65,6 +65,21 @@ def gpu(sample: Sample, index: int, **fields: Any) -> Sample:
     return replace(sample, gpus=replace(sample.gpus, gpus=tuple(changed(known) for known in sample.gpus.gpus)))
 
 
+def used(sample: Sample, tp: int, extra_bytes: int) -> Sample:
+    """The rank's process holds that much more than 137 GB."""
+    process = GpuProcess(samples.pid_of(tp), 137 * 10**9 + extra_bytes)
+    return gpu(sample, tp, processes=(process,), free_bytes=12 * 10**9 - extra_bytes)
+
+
+def with_graphs(sample: Sample) -> Sample:
+    """SGLang reports all three parts, so that the rest can be told."""
+    known = sample.metrics[samples.SERVER]
+    graphs = tuple(
+        (SeriesKey("sglang:graph_memory_usage_gb", (("tp_rank", str(tp)), ("phase", "decode"))), 1.9) for tp in range(8)
+    )
+    return replace(sample, metrics={samples.SERVER: replace(known, points=(*known.points, *graphs))})
+
+
 def loading(sample: Sample) -> Sample:
     """Not ready: no page yet, and `/server_info` says so."""
     info = replace(sample.infos[samples.SERVER], is_ready=False)
@@ -100,7 +115,7 @@ def event(
 
 def cgroup(sample: Sample, **fields: Any) -> Sample:
     """All ranks in one pod of 1300 GB, 1200 GB charged, 40 GB of it page cache."""
-    known = {
+    known: dict[str, Any] = {
         "current_bytes": 1200 * 10**9,
         "limit_bytes": LIMIT,
         "limit_path": POD,
