@@ -4,7 +4,7 @@ PY := $(VENV)/bin/python
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 WORKERS ?= 4
 
-.PHONY: demo test lint types imports check lock clean
+.PHONY: demo test lint types imports check pictures lock clean
 
 $(VENV)/.ready: requirements.lock pyproject.toml
 	@if command -v uv >/dev/null 2>&1; then \
@@ -34,6 +34,9 @@ imports: $(VENV)/.ready
 	@$(VENV)/bin/lint-imports
 
 check: lint types imports test
+
+pictures: $(VENV)/.ready
+	@$(PY) docs/make_pictures.py $(ARGS)
 
 lock:
 	uv pip compile -q --universal --generate-hashes --python-version 3.11 --extra test pyproject.toml -o requirements.lock

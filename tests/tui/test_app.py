@@ -119,9 +119,10 @@ async def test_enter_opens_a_finding_with_its_evidence() -> None:
     app = make_app(StoryFeed([breach(samples.healthy())]))
     async with app.run_test(size=(120, 45)) as pilot:
         await pilot.pause()
-        await pilot.press("up", "enter")
+        await pilot.press("pagedown", "up", "enter")
         await pilot.pause()
         text = screen_text(app)
+    assert "HOST-POOL-OVER" in text
     assert "difference_bytes" in text
     assert "11,999,989,760" in text
     assert "measured" in text
