@@ -57,7 +57,8 @@ def read_host(
     cgroup = attempt(CgroupCollector(proc_root, sys_root).read, _as_processes(pid))
     own = (cgroup or {}).get(pid)
     memory_nodes = tuple(_memory_node(node) for node in nodes)
-    allowed = _allowed_nodes(proc_root)
+    allowed = _allowed(proc_root, b"Mems_allowed_list:")
+    cpus = _allowed(proc_root, b"Cpus_allowed_list:")
     available = host.available_bytes if host is not None else None
     if available is not None and allowed and set(allowed) < {node.node for node in memory_nodes}:
         available = min(available, sum(node.headroom_bytes for node in memory_nodes if node.node in allowed))
@@ -71,6 +72,7 @@ def read_host(
             nodes=memory_nodes,
             gpu_nodes=_gpu_nodes(gpus, visible_devices),
             allowed_nodes=allowed,
+            allowed_cpus=len(cpus) if cpus is not None else None,
             hugetlb_free_bytes=sum(page.page_size_bytes * (page.free_pages or 0) for page in host.hugepages)
             if host is not None
             else None,
@@ -128,9 +130,10 @@ def _gpu_nodes(gpus: Gpus | None, visible_devices: str | None) -> tuple[int | No
     return tuple(by_name.get(word.strip()) for word in visible_devices.split(","))
 
 
-def _allowed_nodes(proc_root: str) -> tuple[int, ...] | None:
+def _allowed(proc_root: str, key: bytes) -> tuple[int, ...] | None:
+    """The ids of a `..._allowed_list` of this process."""
     try:
-        value = line_value(read_file(f"{proc_root}/self/status", 1 << 16), b"Mems_allowed_list:")
+        value = line_value(read_file(f"{proc_root}/self/status", 1 << 16), key)
     except OSError:
         return None
     return parse_id_list(value.decode()) if value is not None else None

@@ -176,6 +176,9 @@ def _machine_block(plan: Plan, machine: Machine, allowance: Allowance, unread: S
             yield _row("margin", "left free", -allowance.margin_bytes)
             yield _row("left", "", limit - needed - allowance.total_bytes)
         yield from _memory_nodes(plan, machine)
+        if machine.allowed_cpus is not None and machine.allowed_nodes is not None:
+            nodes = ", ".join(map(str, machine.allowed_nodes))
+            yield _row("allowed", f"{machine.allowed_cpus} CPUs; memory of node {nodes}", None)
     for text in unread:
         yield from textwrap.wrap(f"not read: {text}", _WIDTH, initial_indent="  ", subsequent_indent="    ")
 

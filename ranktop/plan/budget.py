@@ -122,6 +122,7 @@ def _resolved_launch(request: LaunchRequest, resolved: Resolved, setting: Settin
         storage_backend=args.hicache_storage_backend,
         layer_split=setting.split > 1,
         speculative=args.speculative_algorithm,
+        numa_node=args.numa_node,
         rewritten=resolved.rewritten,
         assumed=resolved.assumed,
         unknown_flags=request.unknown_flags,

@@ -53,9 +53,9 @@ def host_findings(
     if needed is not None:
         found += _overcommit(plan, machine, allowance, needed, hugepage)
         found += _gate(plan, machine, profile)
-        found += _node_overcommit(plan, machine, allowance, request, hugepage)
+        found += _node_overcommit(plan, machine, allowance, hugepage)
         found += _overlap(machine, allowance, needed)
-        found += _hugepages(plan, machine, allowance, needed, hugepage, request)
+        found += _hugepages(plan, machine, allowance, needed, hugepage)
         if preflight:
             found += _half_of_ram(machine, needed)
     found += _memlock(plan, machine, request)
@@ -123,10 +123,8 @@ def _gate(plan: Plan, machine: Machine, profile: Profile) -> Iterable[Finding]:
     )
 
 
-def _node_overcommit(
-    plan: Plan, machine: Machine, allowance: Allowance, request: LaunchRequest, hugepage: int | None
-) -> Iterable[Finding]:
-    bound = node_of_ranks(plan, machine, tuple(request.flags.get("numa_node") or ()))
+def _node_overcommit(plan: Plan, machine: Machine, allowance: Allowance, hugepage: int | None) -> Iterable[Finding]:
+    bound = node_of_ranks(plan, machine)
     share = allowance.total_bytes // max(len(plan.ranks), 1)
     for node in machine.nodes:
         ranks = [rank for rank, home in zip(plan.ranks, bound, strict=True) if home == node.node]
@@ -181,7 +179,7 @@ def _overlap(machine: Machine, allowance: Allowance, needed: int) -> Iterable[Fi
 
 
 def _hugepages(
-    plan: Plan, machine: Machine, allowance: Allowance, needed: int, hugepage: int | None, request: LaunchRequest
+    plan: Plan, machine: Machine, allowance: Allowance, needed: int, hugepage: int | None
 ) -> Iterable[Finding]:
     free, available = machine.hugetlb_free_bytes, machine.limit_bytes
     if free is None or available is None:
@@ -202,7 +200,7 @@ def _hugepages(
                 advice="Release the reservation, or set SGLANG_HUGEPAGE_SIZE so that the pools use it.",
             )
         return
-    short = _nodes_short_of_hugepages(plan, machine, request, hugepage)
+    short = _nodes_short_of_hugepages(plan, machine, hugepage)
     refused = answer(plan.node, available) != "passes surely"
     if needed > free or short or refused:
         where = f"; node {', '.join(map(str, short))} has too few" if short else ""
@@ -217,8 +215,8 @@ def _hugepages(
         )
 
 
-def _nodes_short_of_hugepages(plan: Plan, machine: Machine, request: LaunchRequest, hugepage: int) -> tuple[int, ...]:
-    bound = node_of_ranks(plan, machine, tuple(request.flags.get("numa_node") or ()))
+def _nodes_short_of_hugepages(plan: Plan, machine: Machine, hugepage: int) -> tuple[int, ...]:
+    bound = node_of_ranks(plan, machine)
     short: list[int] = []
     for node in machine.nodes:
         hosts = [rank.host for rank, home in zip(plan.ranks, bound, strict=True) if home == node.node]

@@ -38,7 +38,6 @@ class Machine(Struct, frozen=True):
     allowed_nodes: tuple[int, ...] | None = None
     allowed_cpus: int | None = None
     hugetlb_free_bytes: int | None = None
-    hugepage_sizes: tuple[int, ...] = ()
     memlock_bytes: int | None = None
     """RLIMIT_MEMLOCK; None when unlimited or not known."""
     live_pool_bytes: int = 0
@@ -82,8 +81,9 @@ def needed_bytes(plan: Plan, hugepage_bytes: int | None = None) -> int | None:
     return sum(known) if known and len(known) == len(sizes) else None
 
 
-def node_of_ranks(plan: Plan, machine: Machine, numa_node: tuple[str, ...] = ()) -> tuple[int | None, ...]:
+def node_of_ranks(plan: Plan, machine: Machine) -> tuple[int | None, ...]:
     """The NUMA node that each rank binds to: `--numa-node` by GPU index, else its GPU's node, else None."""
+    numa_node = plan.launch.numa_node
     found: list[int | None] = []
     for rank in plan.ranks:
         index = rank.cuda_index

@@ -84,6 +84,8 @@ class ResolvedLaunch(Struct, frozen=True):
     storage_backend: str | None = None
     layer_split: bool = False
     speculative: str | None = None
+    numa_node: tuple[str, ...] = ()
+    """`--numa-node`, by GPU index."""
     rewritten: tuple[Rewrite, ...] = ()
     assumed: tuple[str, ...] = ()
     unknown_flags: tuple[str, ...] = ()

@@ -28,7 +28,7 @@ class Tree:
             self.proc / "meminfo", f"MemTotal: {1583 << 20} kB\nMemAvailable: {int(available_gib * (1 << 20))} kB\n"
         )
         self.write(self.proc / "stat", "btime 1700000000\n")
-        self.write(self.proc / "self/status", f"Mems_allowed_list:\t0-{len(node_gib) - 1}\n")
+        self.write(self.proc / "self/status", f"Cpus_allowed_list:\t0-7\nMems_allowed_list:\t0-{len(node_gib) - 1}\n")
         self.write(
             self.proc / "self/limits", "Max locked memory         unlimited            unlimited            bytes\n"
         )
@@ -170,6 +170,19 @@ def test_an_empty_host_is_unknown_not_fine(capsys: pytest.CaptureFixture[str], t
     text = capsys.readouterr().out
     assert "not read: " in text
     assert "meminfo" in text
+
+
+def test_text_shows_the_nodes(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    tree = Tree(tmp_path)
+    assert run(["preflight", "--proc-root", str(tree.proc), "--sys-root", str(tree.sys), "--", LAUNCH]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    for words in (
+        "available of 1,583.0 GiB 1,622.42 1,511.00",
+        "pools of all ranks -1,153.55 -1,074.33",
+        "node 1 headroom; 4 ranks bind to it 810.68 755.00",
+        "allowed 8 CPUs; memory of node 0, 1",
+    ):
+        assert words in text, words
 
 
 def test_this_machine(capsys: pytest.CaptureFixture[str]) -> None:

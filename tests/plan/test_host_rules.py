@@ -127,7 +127,16 @@ def test_numa_node_flag_is_indexed_by_gpu() -> None:
     request = with_flags(numa_node=("1",) * 8, base_gpu_id=0)
     machine = Machine(available_bytes=4 * NEEDED, nodes=(MemoryNode(0, NEEDED), MemoryNode(1, NEEDED - 1)))
     assert found(machine, request=request)["PLAN-NODE-OVERCOMMIT"].evidence["node"] == 1
-    assert node_of_ranks(PLAN, machine, ("0", "1", "x")) == (0, 1, None, None, None, None, None, None)
+    assert node_of_ranks(compute_plan(with_flags(numa_node=("0", "1", "x"))), machine) == (
+        0,
+        1,
+        None,
+        None,
+        None,
+        None,
+        None,
+        None,
+    )
 
 
 def test_asked_machine() -> None:
