@@ -18,11 +18,14 @@ MAX_EVENTS = 2000
 
 _MAX_TEXT = 500
 _MAX_TRACEBACK_LINES = 200
+_MAX_STREAMS = 8
 _ZONE_STEP_SECONDS = 900
 _MAX_ZONE_SECONDS = 14 * 3600
 _WRITTEN_WITHIN_SECONDS = 5
 _ARGS_MARK = "server_args="
 _TRACEBACK_MARK = "Traceback (most recent call last)"
+_CONTINUATIONS = (_TRACEBACK_MARK, "Try to allocate ")
+_CHAINED = (" ", _TRACEBACK_MARK, "During handling of", "The above exception")
 _CAUGHT = re.compile(r"(?P<who>Scheduler|DataParallelController|DetokenizerManager|TokenizerManager) hit an exception")
 _ERROR_LINE = re.compile(r"((?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Exit|Failure))(?:: (.*))?$")
 _BATCHES = ("Prefill batch", "Decode batch")
@@ -37,8 +40,9 @@ class LogAssembler:
         self._events: list[Event] = []
         self._batches: dict[tuple[str, str | None], _BatchLine] = {}
         self._dropped = 0
-        self._partial = ""
+        self._partials: dict[str, str] = {}
         self._traceback: _Traceback | None = None
+        self._last_tag: str | None = None
         self._at_unix_seconds = 0.0
         self._last_local: datetime | None = None
         self._last_at = 0.0
@@ -58,11 +62,10 @@ class LogAssembler:
         """Read lines without their line ends. `now` is the Unix time of a line that says none."""
         for line in lines:
             framed = unframed(line)
-            text = self._partial + framed.text
-            if framed.is_partial and len(text) < MAX_ARGS_CHARACTERS:
-                self._partial = text
+            text = self._partials.pop(framed.stream[:8], "") + framed.text
+            if framed.is_partial and len(text) < MAX_ARGS_CHARACTERS and len(self._partials) < _MAX_STREAMS:
+                self._partials[framed.stream[:8]] = text
                 continue
-            self._partial = ""
             self._line(text, framed.at_unix_seconds, now)
 
     def take(self) -> tuple[Event, ...]:
@@ -88,20 +91,25 @@ class LogAssembler:
             text = text[: MAX_ARGS_CHARACTERS if _ARGS_MARK in text[:200] else MAX_LINE_CHARACTERS]
         prefix = split_prefix(text)
         self._at_unix_seconds = at = self._time(prefix, framed_at, now)
-        if not prefix.is_bracketed and self._traceback is not None:
-            if prefix.message.strip():
-                self._continue_traceback(prefix.message)
-            return
-        if self._traceback is not None and self._traceback.is_over():
-            self._close_traceback()
+        if self._traceback is not None:
+            if self._traceback.goes_on(prefix):
+                if prefix.message.strip():
+                    self._continue_traceback(prefix.message)
+                return
+            if self._traceback.is_over():
+                self._close_traceback()
         message = prefix.message
+        if prefix.is_bracketed:
+            self._last_tag = prefix.tag
+        # The second line of a record has no prefix of its own.
+        rank = self._last_tag if message.startswith(_CONTINUATIONS) else prefix.tag
         if message.startswith(_ARGS_MARK):
             args = parse_server_args(message[len(_ARGS_MARK) :])
             self._keep(Event(at, "server_args", "server started", self._server, fields={"args": args}))
         elif _TRACEBACK_MARK in message:
-            self._open_traceback(at, prefix.tag, message)
+            self._open_traceback(at, rank, message)
         else:
-            self._message(at, prefix.tag, message)
+            self._message(at, rank, message)
 
     def _message(self, at: float, rank: str | None, message: str) -> None:
         if message.startswith(_BATCHES):
@@ -138,9 +146,9 @@ class LogAssembler:
     def _continue_traceback(self, line: str) -> None:
         traceback = self._traceback
         assert traceback is not None
-        traceback.add(line)
+        is_error = traceback.add(line)
         if not line.startswith(" "):
-            self._message(traceback.at, traceback.rank, line)
+            self._message(traceback.at, traceback.rank if is_error else None, line)
 
     def _close_traceback(self) -> None:
         traceback, self._traceback = self._traceback, None
@@ -181,12 +189,22 @@ class _Traceback:
         self._lines: list[str] = []
         self._strangers = 0
 
-    def add(self, line: str) -> None:
+    def goes_on(self, prefix: Prefix) -> bool:
+        """Whether a line belongs to it. After its error only a chained exception does: other programs log here too."""
+        if prefix.is_bracketed:
+            return False
+        return self.error is None or not prefix.message.strip() or prefix.message.startswith(_CHAINED)
+
+    def add(self, line: str) -> bool:
+        """Take a line; whether it is the one that names the error."""
         if len(self._lines) < _MAX_TRACEBACK_LINES:
             self._lines.append(line[:_MAX_TEXT])
         match = _ERROR_LINE.match(line)
         if match is not None:
             self._type, self.error = match[1], line
+        elif line.startswith(_TRACEBACK_MARK):
+            self._type = self.error = None
+        return match is not None
 
     def is_over(self) -> bool:
         """Whether a line of the logger ends it: once its error is known, or after too many strangers."""

@@ -21,7 +21,7 @@ MAX_LINE_CHARACTERS = 16_384
 MAX_ARGS_CHARACTERS = 262_144
 
 _COLOUR = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
-_CRI = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\S*) (?:stdout|stderr) ([FP]) (.*)", re.DOTALL)
+_CRI = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\S*) (stdout|stderr) ([FP]) (.*)", re.DOTALL)
 _COMPOSE = re.compile(r"[\w.-]+\s+\| ")
 _RFC3339 = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)) +")
 # The tags are one flat class and split later: nested repeats would let a hostile line take exponential time.
@@ -39,6 +39,7 @@ class Framed(Struct, frozen=True):
     text: str
     at_unix_seconds: float | None = None
     is_partial: bool = False
+    stream: str = ""
 
 
 class Prefix(Struct, frozen=True):
@@ -54,6 +55,7 @@ class Prefix(Struct, frozen=True):
 class _DockerLine(Struct):
     log: str = ""
     time: str = ""
+    stream: str = ""
 
 
 _docker = msgspec.json.Decoder(_DockerLine)
@@ -67,11 +69,11 @@ def unframed(line: str) -> Framed:
             docker = _docker.decode(line)
         except msgspec.DecodeError:
             return Framed(line)
-        return Framed(docker.log.rstrip("\n"), rfc3339(docker.time), is_partial=not docker.log.endswith("\n"))
+        return Framed(docker.log.rstrip("\n"), rfc3339(docker.time), not docker.log.endswith("\n"), docker.stream)
     if line[:1].isdigit():
         cri = _CRI.match(line)
         if cri is not None:
-            return Framed(cri[3], rfc3339(cri[1]), is_partial=cri[2] == "P")
+            return Framed(cri[4], rfc3339(cri[1]), cri[3] == "P", cri[2])
     elif line[:1] != "[":
         compose = _COMPOSE.match(line)
         if compose is not None:

@@ -252,6 +252,60 @@ def test_partial_lines_of_a_container_are_joined() -> None:
     assert (event.rank, event.at_unix_seconds) == ("TP3", datetime(2026, 11, 29, 7, 0, 0, 500_000, UTC).timestamp())
 
 
+def test_partial_lines_of_two_streams_are_not_mixed() -> None:
+    assembler = LogAssembler("a:1")
+    out, err = UNIT_A.format(3, 64), UNIT_A.format(4, 65)
+    assembler.feed(
+        [
+            f"2026-11-29T07:00:00Z stdout P {out[:30]}",
+            f"2026-11-29T07:00:00Z stderr P {err[:30]}",
+            f"2026-11-29T07:00:00Z stdout F {out[30:]}",
+            f"2026-11-29T07:00:00Z stderr F {err[30:]}",
+        ],
+        0.0,
+    )
+    assert [event.rank for event in assembler.take()] == ["TP3", "TP4"]
+
+
+def test_the_second_line_of_a_record_is_of_the_same_rank() -> None:
+    assembler = LogAssembler("a:1")
+    assembler.feed(
+        [
+            "[2026-11-29 09:02:31 TP3] Prefill out of memory. Try to lower your batch size.",
+            "Try to allocate 8192 tokens.",
+            "[2026-11-29 09:02:32 TP5] Attach HiCache storage backend failed with exception.",
+            "Traceback (most recent call last):",
+            "  File x",
+            "KeyError: 'z'",
+            "W20250516 09:00:52.240088 45697 topology.cpp:55] No RDMA devices found, check your device installation",
+        ],
+        0.0,
+    )
+    assert [(event.kind, event.rank) for event in assembler.take()] == [
+        ("out_of_memory", "TP3"),
+        ("out_of_memory", "TP3"),
+        ("traceback", "TP5"),
+        ("transport", None),
+    ]
+
+
+def test_a_chained_exception_is_one_traceback() -> None:
+    assembler = LogAssembler("a:1")
+    text = """[2026-11-29 09:02:31 TP3] Scheduler hit an exception: Traceback (most recent call last):
+  File a
+KeyError: 'z'
+
+During handling of the above exception, another exception occurred:
+
+Traceback (most recent call last):
+  File b
+RuntimeError: cudaHostRegister failed (rc=1, invalid argument) for ptr=0x1 size=5"""
+    assembler.feed(text.splitlines(), 0.0)
+    pin, traceback = assembler.take()
+    assert (pin.kind, pin.rank) == ("pin_failed", "TP3")
+    assert (traceback.fields["error_type"], len(traceback.fields["lines"])) == ("RuntimeError", 6)
+
+
 @pytest.mark.parametrize("hours", [-8, 0, 5.75])
 def test_the_zone_comes_from_when_the_file_was_written(hours: float) -> None:
     written = datetime(2026, 11, 29, 9, 2, 32, 300_000, UTC).timestamp() - hours * 3600
