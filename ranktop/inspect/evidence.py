@@ -59,6 +59,8 @@ class Evidence(Struct):
     vmstat: bytes = b""
     written_unix_seconds: float | None = None
     """The newest of the files' own times."""
+    file_times: set[float] = field(default_factory=set)
+    """The files' own times, which lines without a time carry."""
 
 
 def gather(found: Iterable[Found | Tree]) -> Evidence:
@@ -80,6 +82,7 @@ def _file(evidence: Evidence, item: Found) -> None:
     at = item.written_unix_seconds
     if at is not None:
         evidence.written_unix_seconds = max(evidence.written_unix_seconds or at, at)
+        evidence.file_times.add(at)
     reader = _READERS.get(kind)
     if reader is not None:
         told, problem = reader(evidence, item)

@@ -63,15 +63,14 @@ def judge(
     verdict = reconciler.update(samples[0])
     for sample in samples[1:]:
         verdict = reconciler.update(sample)
-    verdict = _with_plan_findings(verdict, given)
+    if not evidence.samples:
+        verdict = _with_plan_findings(verdict, given)
     windows = [tiers.window_seconds for tiers in (server.tiers for server in verdict.servers) if tiers.window_seconds]
     return Inspection(verdict, tuple(evidence.notes), missing(evidence, verdict), max(windows, default=None))
 
 
 def _with_plan_findings(verdict: Verdict, given: LaunchRequest | None) -> Verdict:
-    """What is known of a launch before it runs belongs to a look at files too; a sample of a live node has none."""
-    if verdict.sample.processes is not None:
-        return verdict
+    """What is known of a launch before it runs belongs to a look at files too."""
     found: list[Finding] = list(verdict.findings)
     for server in verdict.servers:
         if server.plan is None:
@@ -82,24 +81,30 @@ def _with_plan_findings(verdict: Verdict, given: LaunchRequest | None) -> Verdic
             # Pool sizes imply no flags: what the launch lacks is not known then.
             if server.plan_origin != "inferred" or finding.code != "PLAN-METRICS-OFF"
         ]
-        if not any(line.source == "logged" for rank in verdict.ranks for line in rank.lines):
-            machine = _machine(verdict)
-            if machine is not None:
-                allowance = assumed_allowance(server.plan, _MARGIN_BYTES)
-                found += [
-                    replace(finding, server=server.id)
-                    for finding in host_findings(
-                        server.plan, machine, allowance, given or LaunchRequest(), preflight=True
-                    )
-                ]
+        has_run = any(line.source in ("logged", "measured") for rank in verdict.ranks for line in rank.lines)
+        machine = _limits_of(verdict) if has_run else _machine(verdict)
+        request = given or LaunchRequest()
+        allowance = assumed_allowance(server.plan, _MARGIN_BYTES)
+        found += [
+            replace(finding, server=server.id)
+            for finding in host_findings(server.plan, machine, allowance, request, preflight=not has_run)
+        ]
     return replace(verdict, findings=group(found, {}))
 
 
-def _machine(verdict: Verdict) -> Machine | None:
-    """The host of the files, as the plan's rules want it. None without its memory."""
+def _limits_of(verdict: Verdict) -> Machine:
+    """What limits ranks that run already: their pools are no part of what is available, so only the memlock limit."""
+    processes = verdict.sample.processes
+    limits = [rank.memlock_limit_bytes for rank in processes.ranks] if processes is not None else []
+    finite = [limit for limit in limits if limit is not None and limit >= 0]
+    return Machine(memlock_bytes=min(finite, default=None))
+
+
+def _machine(verdict: Verdict) -> Machine:
+    """The host of the files, as the plan's rules want it."""
     sample = verdict.sample
-    if sample.host is None or sample.host.available_bytes is None:
-        return None
+    if sample.host is None:
+        return Machine()
     nodes = sample.numa or ()
     return Machine(
         available_bytes=sample.host.available_bytes,
@@ -113,7 +118,6 @@ def _machine(verdict: Verdict) -> Machine | None:
         else (),
         gpu_nodes=tuple(gpu.numa_node for gpu in sample.gpus.gpus) if sample.gpus is not None else None,
         hugetlb_free_bytes=_hugetlb_free(sample),
-        hugepage_sizes=tuple(pages.page_size_bytes for pages in sample.host.hugepages),
     )
 
 

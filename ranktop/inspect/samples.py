@@ -38,7 +38,8 @@ def samples_of(evidence: Evidence, servers: Sequence[Server], every_seconds: flo
     trees = _read_trees(evidence)
     events = _events(evidence, servers)
     every = every_seconds or DEFAULT_EVERY_SECONDS
-    last_at = max((event.at_unix_seconds for event in events), default=evidence.written_unix_seconds or time.time())
+    last_at = _last_time(evidence, events)
+    events = tuple(_timed(event, evidence, last_at) for event in events)
     pages = {server.id: _pages(server) for server in servers}
     most_pages = max((len(told) for told in pages.values()), default=0)
     count = max(most_pages, len(evidence.hosts), 1)
@@ -73,6 +74,18 @@ def samples_of(evidence: Evidence, servers: Sequence[Server], every_seconds: flo
             )
         )
     return found
+
+
+def _last_time(evidence: Evidence, events: Sequence[Event]) -> float:
+    """When the story ends: the newest time that a line tells; a file's own time only says when it was copied."""
+    told = [event.at_unix_seconds for event in events if event.at_unix_seconds not in evidence.file_times]
+    return max(told, default=evidence.written_unix_seconds or time.time())
+
+
+def _timed(event: Event, evidence: Evidence, last_at: float) -> Event:
+    if event.at_unix_seconds in evidence.file_times:
+        return msgspec.structs.replace(event, at_unix_seconds=last_at)
+    return event
 
 
 def _aligned(told: Sequence[_T], index: int, count: int) -> _T | None:

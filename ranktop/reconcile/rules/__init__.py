@@ -5,6 +5,7 @@ from ranktop.reconcile.rules.gpu_memory import hbm_orphan, hbm_over, hbm_skew
 from ranktop.reconcile.rules.gpu_xid import gpu_xid
 from ranktop.reconcile.rules.headroom import host_headroom, node_full
 from ranktop.reconcile.rules.host_cgroup import host_cgroup
+from ranktop.reconcile.rules.host_gate import host_gate
 from ranktop.reconcile.rules.host_leak import anon_leak, unreachable_pool
 from ranktop.reconcile.rules.host_loading import pool_loading
 from ranktop.reconcile.rules.host_oom import oom_kill
@@ -33,6 +34,7 @@ _HOST: tuple[Rule, ...] = (
     oom_kill,
     host_cgroup,
     host_headroom,
+    host_gate,
     node_full,
     pool_differs,
     pool_missing,

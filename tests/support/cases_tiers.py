@@ -1,0 +1,5 @@
+"""Cases."""
+
+from support.inspect_case import Case
+
+CASES: tuple[Case, ...] = ()
