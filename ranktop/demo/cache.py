@@ -60,9 +60,7 @@ class PageCache:
         device = _prefix(path, self._device)
         return device, _prefix(path[device:], self._host)
 
-    def admit(
-        self, path: tuple[Page, ...], private: int, *, load_back: bool = True, backup: bool = True
-    ) -> Admission | None:
+    def admit(self, path: tuple[Page, ...], private: int, *, load_back: bool = True) -> Admission | None:
         """Hold `path` and `private` pages on the device; None when running requests leave no room."""
         device_hit, host_hit = self.match(path)
         fresh = path[device_hit:]
@@ -79,7 +77,7 @@ class PageCache:
         for page in fresh:
             self._device[page] = None
         written = host_evicted = dropped = 0
-        for page in fresh if backup else ():
+        for page in fresh:
             if page in self._host:
                 continue
             gone = self._make_host_room()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import select
@@ -50,14 +51,15 @@ class DemoNode:
         self.directory = Path(tempfile.mkdtemp(prefix=PREFIX))
         self.log_path = self.directory / "node.log"
         self.state_path = self.directory / "state.json"
-        self._log = os.open(self.log_path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
-        try:
+        with contextlib.ExitStack() as undo:
+            undo.callback(shutil.rmtree, self.directory, ignore_errors=True)
+            self._log = os.open(self.log_path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+            undo.callback(os.close, self._log)
             self._process = self._start()
+            undo.callback(_end, self._process)
             self.pid = self._process.pid
             self.url = self._next_message(time.monotonic() + _START_SECONDS)["url"]
-        except BaseException:
-            self.close()
-            raise
+            self._undo = undo.pop_all()
         return self
 
     def __exit__(
@@ -79,12 +81,8 @@ class DemoNode:
         return self._process.poll() is None
 
     def close(self) -> None:
-        """End all of its processes and remove its directory."""
-        process = getattr(self, "_process", None)
-        if process is not None:
-            _end(process)
-        os.close(self._log)
-        shutil.rmtree(self.directory, ignore_errors=True)
+        """End all of its processes and remove its directory. Can be called twice."""
+        self._undo.close()
 
     def _start(self) -> subprocess.Popen[bytes]:
         environment = os.environ | {"RANKTOP_DEMO_STATE": str(self.state_path), "SPT_NOENV": "1"}

@@ -20,7 +20,7 @@ POD = f"/kubepods.slice/kubepods-pod{_POD_UID.replace('-', '_')}.slice"
 
 
 def simulated_host(ranks: list[RankUse], script: HostScript, seconds: float, oom_kills: int = 0) -> Host:
-    """The scaled host, `seconds` after ready (negative before)."""
+    """The scaled host, `seconds` after ready (0 before)."""
     late = max(0.0, seconds - script.after_seconds)
     pressure = script.pressure_percent if late else 0.0
     total = _scaled(script.total_gb)

@@ -107,8 +107,7 @@ class StandIn:
 
     @property
     def _since_settled(self) -> float:
-        """Negative before: counted from the node's start."""
-        return self._clock() - (self._settled_at or self._clock.origin_unix_seconds)
+        return 0.0 if self._settled_at is None else self._clock() - self._settled_at
 
     @property
     def _hangs(self) -> bool:

@@ -39,7 +39,6 @@ class Profile(Struct, frozen=True):
     """A prefill worker: one token comes out, the rest is another server's."""
     load_back: bool = True
     """False: host hits are counted and the tokens are computed again."""
-    backup: bool = True
     max_running: int = 3
 
 
@@ -197,9 +196,7 @@ class Traffic:
     def _admit(self, tally: _Tally) -> None:
         while self._waiting and len(self._running) < self.profile.max_running:
             request = self._waiting[0]
-            admission = self._cache.admit(
-                request.path, _PRIVATE_PAGES, load_back=self.profile.load_back, backup=self.profile.backup
-            )
+            admission = self._cache.admit(request.path, _PRIVATE_PAGES, load_back=self.profile.load_back)
             if admission is None:
                 return
             self._waiting.popleft()

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from ranktop.demo import loglines
+from ranktop.demo.scenarios import SCENARIOS
 from ranktop.demo.sizes import pool_sizes
 from ranktop.demo.traffic import Traffic
 
@@ -33,6 +34,24 @@ def test_lines_have_the_shapes_of_sglang(shared: Path) -> None:
     known |= {line.replace("page_first_direct", "page_first") for line in known}
     known |= {re.sub(r"\.\.$", ".", line) for line in known}
     assert [line for line in map(_shape, lines) if line not in known] == []
+
+
+@pytest.mark.shared
+def test_packed_drafts_and_layer_shards_have_the_shapes_of_sglang(shared: Path) -> None:
+    def shape(line: str) -> str:
+        return re.sub(r"partitions=.*", "partitions=", _shape(line)).replace("page_first_direct", "page_first")
+
+    lines = loglines.host_pools(pool_sizes(SCENARIOS["spec-collapse"].launch))
+    lines += loglines.shard_plan(1, ((0, 40), (40, 78)), early=1)
+    samples = (shared / "samples").glob("*_0.5.18_*.log")
+    known = {shape(line.partition("] ")[2]) for path in samples for line in path.read_text().splitlines()}
+    assert [line for line in lines if shape(line) not in known] == []
+
+
+def test_a_rank_that_begins_early_overlaps_the_one_before() -> None:
+    ranges = ((0, 40), (40, 78))
+    assert "rank=1, local=[40,78), global=[40,78), " in loglines.shard_plan(1, ranges)[0]
+    assert "rank=1, local=[39,78), global=[39,78), " in loglines.shard_plan(1, ranges, early=1)[0]
 
 
 def test_the_prefix_is_local_time_and_the_tag() -> None:
