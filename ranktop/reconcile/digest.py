@@ -6,11 +6,20 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ranktop.reconcile.lines.rates import Gains
+from ranktop.reconcile.reported import Reported
 from ranktop.reconcile.series import Series, seconds_between, window
 from ranktop.reconcile.service import service
 from ranktop.reconcile.tiers import tier_shares, transfer_rates
-from ranktop.reconcile.verdict import Service, TierShares, TransferRates
+from ranktop.reconcile.verdict import Line, Service, TierShares, TransferRates
 from ranktop.sample import MetricsPage
+
+
+class RankDigest(NamedTuple):
+    """What two pages tell of one rank, and everything else that it was worked out from."""
+
+    inputs: tuple[object, ...]
+    said: Reported
+    lines: tuple[Line, ...]
 
 
 class PageDigest(NamedTuple):
@@ -25,6 +34,8 @@ class PageDigest(NamedTuple):
     tiers: TierShares
     transfers: TransferRates
     service: Service
+    by_rank: dict[str, RankDigest]
+    """By rank tag, filled as ranks are judged."""
 
 
 def digest(known: PageDigest | None, page: MetricsPage, version: str | None, ranks: int) -> PageDigest:
@@ -45,4 +56,5 @@ def digest(known: PageDigest | None, page: MetricsPage, version: str | None, ran
         tier_shares(previous, page, version),
         transfer_rates(previous, page, version, ranks),
         service(previous, page),
+        {},
     )

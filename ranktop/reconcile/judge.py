@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
 from ranktop.plan.plan import RankPlan
-from ranktop.reconcile.digest import PageDigest
+from ranktop.reconcile.digest import PageDigest, RankDigest
 from ranktop.reconcile.eventlog import EventLog
 from ranktop.reconcile.gpus import gpu_of_rank
 from ranktop.reconcile.lines.growth import with_pool_growth
@@ -25,7 +25,7 @@ from ranktop.reconcile.pageranks import page_tags
 from ranktop.reconcile.pins import Pins, judge_pins
 from ranktop.reconcile.plans import ServerPlan
 from ranktop.reconcile.pools import PoolMatch, match_pools
-from ranktop.reconcile.reported import Reported, reported
+from ranktop.reconcile.reported import reported
 from ranktop.reconcile.thresholds import Thresholds
 from ranktop.reconcile.verdict import (
     Line,
@@ -88,7 +88,16 @@ def judge_ranks(view: NodeView, servers: Sequence[ServerVerdict]) -> tuple[RankV
     matches = {(server.id, tag): _matches(view.sample, process, plan) for server, tag, process, plan in found}
     pins = _pins(view.sample, servers, matches)
     return tuple(
-        _rank(view, server, tag, process, plan, matches[server.id, tag], _said(view, server, tag, process, plan), pins)
+        _rank(
+            view,
+            server,
+            tag,
+            process,
+            plan,
+            matches[server.id, tag],
+            _told(view, server, tag, _rank_tag(tag, process, plan), plan),
+            pins,
+        )
         for server, tag, process, plan in found
     )
 
@@ -193,32 +202,34 @@ def _told_tags(view: NodeView, server: str) -> set[str]:
     return tags or (set(page_tags(told.series)) if told is not None else tags)
 
 
-def _said(
-    view: NodeView, server: ServerVerdict, tag: str, process: RankProcess | None, plan: RankPlan | None
-) -> Reported:
-    told = view.digests.get(server.id)
-    info = view.sample.infos.get(server.id)
-    return reported(told.series if told else None, _rank_tag(tag, process, plan), info)
-
-
 def _rank_tag(tag: str, process: RankProcess | None, plan: RankPlan | None) -> RankTag:
     if process is not None:
         return process.tag
     return RankTag(dp=plan.dp, pp=plan.pp, cp=plan.cp, tp=plan.tp) if plan else tag_of(tag)
 
 
-def _served_lines(
-    view: NodeView, server: ServerVerdict, name: str, tag: RankTag, plan: RankPlan | None, said: Reported
-) -> Iterator[Line]:
-    """What SGLang's metrics and log tell of the rank's tokens, copies, hand-offs and layers."""
-    told = view.digests.get(server.id)
-    stale = _is_stale(view.sample, "metrics", server.id)
-    bootstrap = view.sample.bootstraps.get(server.id)
-    has_given_up = name in view.log.newest(server.id, "pd_register_gave_up")
-    yield from token_lines(plan, said, stale)
-    yield from rate_lines(told.gains if told else None, tag, stale)
-    yield from pd_lines(told.series if told else None, server.role, tag, bootstrap, has_given_up, stale)
-    yield layer_line(plan, view.log.newest(server.id, "layer_plan").get(name))
+def _told(view: NodeView, server: ServerVerdict, name: str, tag: RankTag, plan: RankPlan | None) -> RankDigest:
+    """What SGLang's metrics and log tell of the rank's memory, tokens, copies, hand-offs and layers: once a page."""
+    page = view.digests.get(server.id)
+    info, bootstrap = view.sample.infos.get(server.id), view.sample.bootstraps.get(server.id)
+    gave_up = view.log.newest(server.id, "pd_register_gave_up").get(name)
+    layers = view.log.newest(server.id, "layer_plan").get(name)
+    inputs = (info, plan, bootstrap, gave_up, layers, server.role, _is_stale(view.sample, "metrics", server.id))
+    known = page.by_rank.get(name) if page is not None else None
+    if known is not None and all(one is other for one, other in zip(known.inputs, inputs, strict=True)):
+        return known
+    stale = inputs[-1]
+    said = reported(page.series if page else None, tag, info)
+    lines = (
+        *token_lines(plan, said, stale),
+        *rate_lines(page.gains if page else None, tag, stale),
+        *pd_lines(page.series if page else None, server.role, tag, bootstrap, gave_up is not None, stale),
+        layer_line(plan, layers),
+    )
+    told = RankDigest(inputs, said, lines)
+    if page is not None:
+        page.by_rank[name] = told
+    return told
 
 
 def _matches(sample: Sample, process: RankProcess | None, plan: RankPlan | None) -> tuple[PoolMatch, ...] | None:
@@ -247,7 +258,7 @@ def _rank(
     process: RankProcess | None,
     plan: RankPlan | None,
     matches: tuple[PoolMatch, ...] | None,
-    said: Reported,
+    told: RankDigest,
     pins: Pins,
 ) -> RankVerdict:
     sample = view.sample
@@ -257,11 +268,11 @@ def _rank(
     gpu_node = found.gpu.numa_node if found else None
     placements = sample.placements.get(process.pid, ()) if process else ()
     lines: tuple[Line, ...] = (
-        *hbm_lines(found, source, plan, said, _why_no_gpu(sample)),
+        *hbm_lines(found, source, plan, told.said, _why_no_gpu(sample)),
         *_pool_lines(view, server.id, tag, plan, matches, process),
         *process_lines(process, pins, plan),
         local_line(placements, gpu_node, sample.numa or (), view.thresholds),
-        *_served_lines(view, server, tag, _rank_tag(tag, process, plan), plan, said),
+        *told.lines,
     )
     return RankVerdict(
         server=server.id,
