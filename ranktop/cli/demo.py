@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 import time
 from types import FrameType
 
@@ -46,8 +45,6 @@ def demo(
         return OK
     if scenario not in SCENARIOS:
         raise UsageProblem(f"demo: no scenario {scenario!r} (one of {', '.join(SCENARIOS)})")
-    if headless is None and not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise UsageProblem("demo: needs a terminal (give --headless SECONDS in a script)")
     _end_on_signals()
     try:
         with DemoNode(scenario, port=port, speed=speed) as node:

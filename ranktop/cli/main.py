@@ -19,6 +19,7 @@ COMMANDS = {
     "preflight": "the plan held against this host, before launching",
     "check": "one look without a screen, for people and scripts",
     "doctor": "what ranktop can and cannot see here",
+    "config": "the configuration in force and where it comes from",
 }
 """Subcommands and their one-line help, so that `--help` imports none of them."""
 

@@ -12,6 +12,7 @@ import click
 from msgspec import Struct
 
 from ranktop.cli.errors import UsageProblem
+from ranktop.cli.settings import load_settings
 
 if TYPE_CHECKING:
     from collectors.poller import Poller
@@ -46,16 +47,26 @@ def node_options(command: _Command) -> _Command:
         launch: str | None,
         proc_root: str,
         sys_root: str,
-        interval: float,
-        scrape_interval: float,
+        interval: float | None,
+        scrape_interval: float | None,
         log: str | None,
         log_command: str | None,
         release_nvml: bool,
         **rest: Any,
     ) -> Any:
         urls = tuple(_checked_url(text) for text in url)
+        cadence = load_settings().cadence
         node = NodeOptions(
-            urls, pid, launch, proc_root, sys_root, interval, scrape_interval, log, log_command, release_nvml
+            urls,
+            pid,
+            launch,
+            proc_root,
+            sys_root,
+            interval or cadence.interval_seconds,
+            scrape_interval or cadence.scrape_seconds,
+            log,
+            log_command,
+            release_nvml,
         )
         return command(node=node, **rest)
 
@@ -85,14 +96,15 @@ _OPTIONS = (
     click.option("--release-nvml", is_flag=True, help="Open NVML for each reading only, so that a GPU can be reset."),
     click.option("--proc-root", default="/proc", type=_FOLDER, show_default=True, help="Where /proc is mounted."),
     click.option("--sys-root", default="/sys", type=_FOLDER, show_default=True, help="Where /sys is mounted."),
-    click.option("--interval", default=1.0, type=click.FloatRange(0.2, 60), show_default=True, metavar="SECONDS"),
+    click.option(
+        "--interval", default=None, type=click.FloatRange(0.2, 60), metavar="SECONDS", help="Host and GPUs. Default: 1."
+    ),
     click.option(
         "--scrape-interval",
-        default=5.0,
+        default=None,
         type=click.FloatRange(1, 300),
-        show_default=True,
         metavar="SECONDS",
-        help="Least time between two metrics pages; never closer than 50x the server's response time.",
+        help="Least time between two metrics pages, default 5; never closer than 50x the server's response time.",
     ),
 )
 
@@ -127,13 +139,14 @@ def make_reconciler(node: NodeOptions) -> Reconciler:
     from ranktop.plan import parse_launch
     from ranktop.reconcile import Reconciler
 
+    thresholds = load_settings().thresholds
     if node.launch is None:
-        return Reconciler()
+        return Reconciler(thresholds)
     try:
         text = Path(node.launch).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as problem:
         raise UsageProblem(f"--launch {node.launch}: cannot be read: {problem}") from problem
-    return Reconciler(given=parse_launch(text))
+    return Reconciler(thresholds, parse_launch(text))
 
 
 def _checked_url(url: str) -> str:

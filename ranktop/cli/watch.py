@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from collections.abc import Callable
 
 import click
 
 from ranktop.cli.errors import OK, UsageProblem
 from ranktop.cli.node_options import NodeOptions, make_feed, make_reconciler, node_options
+from ranktop.cli.plain import watch_plainly
+from ranktop.cli.settings import load_settings
+from ranktop.reconcile import Verdict
+from ranktop.sample import Sample, SampleFeed
 
 
 @click.command()
@@ -22,23 +28,40 @@ def watch(node: NodeOptions, theme: str | None, ascii_only: bool, no_mouse: bool
 
 def show(node: NodeOptions, *, theme: str | None = None, ascii_only: bool = False, mouse: bool = True) -> int:
     """Run the screen until the user quits. Reading starts before the screen's libraries are imported."""
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise UsageProblem("watch: needs a terminal on standard input and output (use `ranktop check` in a script)")
+    settings = load_settings()
     feed = make_feed(node)
     reconciler = make_reconciler(node)
     feed.start()
+    try:
+        if not can_draw():
+            watch_plainly(feed, reconciler.update)
+            return OK
+        return _draw(
+            feed,
+            reconciler.update,
+            theme or settings.screen.theme,
+            ascii_only or settings.screen.ascii,
+            mouse and settings.screen.mouse,
+        )
+    finally:
+        feed.stop()
+
+
+def can_draw() -> bool:
+    """A terminal on both ends that knows how to move its cursor."""
+    return sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
+
+
+def _draw(feed: SampleFeed, judge: Callable[[Sample], Verdict], theme: str, ascii_only: bool, mouse: bool) -> int:
     from tui.app import RanktopApp
     from tui.draw.glyphs import choose
     from tui.themes import ThemeError, load_theme, packaged_themes
 
     try:
-        first = [load_theme(theme)] if theme else []
-        others = [load_theme(name) for name in packaged_themes() if not first or name != first[0].name]
+        first = load_theme(theme)
+        others = [load_theme(name) for name in packaged_themes() if name != first.name]
     except ThemeError as problem:
         raise UsageProblem(str(problem)) from problem
-    app = RanktopApp(feed, reconciler.update, [*first, *others], choose(ascii_only))
-    try:
-        app.run(mouse=mouse)
-    finally:
-        feed.stop()
+    app = RanktopApp(feed, judge, [first, *others], choose(ascii_only))
+    app.run(mouse=mouse)
     return app.return_code or OK

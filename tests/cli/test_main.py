@@ -30,8 +30,6 @@ def test_version() -> None:
         (["check", "--url", "ftp://x"], 2, "not an address"),
         (["check", "--url", "http://me:secret@x:1"], 2, "RANKTOP_API_KEY"),
         (["demo", "no-such"], 2, "no scenario 'no-such' (one of healthy,"),
-        (["watch"], 2, "needs a terminal"),
-        ([], 2, "needs a terminal"),
         (["check", "--pid", "1", "--window", "0"], 3, "nothing"),
     ],
 )
