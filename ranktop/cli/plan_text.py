@@ -27,7 +27,13 @@ def plan_text(
     """The whole page. A machine of which nothing is known has no block."""
     lines = [*_plan_blocks(plan), *_machine_block(plan, machine, allowance, unread)]
     lines += [*_section("Launch", _launch_lines(plan)), *finding_lines(findings, fit)]
-    return "\n".join([*lines, *_section("Notes", [f"- {note}" for note in plan.notes])])
+    lines += _section("Notes", [f"- {note}" for note in plan.notes])
+    return "\n".join(_printable(line) for line in lines)
+
+
+def _printable(line: str) -> str:
+    """Names and flags come from outside: no control character of theirs reaches the terminal."""
+    return line if line.isprintable() else "".join(letter if letter.isprintable() else "?" for letter in line)
 
 
 def _plan_blocks(plan: Plan) -> Iterator[str]:
@@ -63,7 +69,8 @@ def _head(plan: Plan) -> Iterator[str]:
         if size > 1
     ]
     exact = "" if plan.sglang.exact else f" (computed as {plan.sglang.profile})"
-    yield f"{plan.model.name}  SGLang {plan.sglang.version}{exact}  {launch.role}  {' '.join(sizes)}"
+    title = f"{plan.model.name}  SGLang {plan.sglang.version}{exact}  {launch.role}  {' '.join(sizes)}"
+    yield from textwrap.wrap(title, _WIDTH, subsequent_indent="  ", drop_whitespace=True)
     if not launch.hicache:
         yield "HiCache is off: no host pools"
         return

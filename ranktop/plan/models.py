@@ -109,6 +109,7 @@ def model_from_config(data: bytes | str | Mapping[str, Any], name: str | None = 
             attention="gqa",
             kv_heads=_integer(config, "num_key_value_heads", default=0) or heads,
             head_dim=_integer(config, "head_dim", default=0) or _integer(config, "hidden_size") // heads,
+            v_head_dim=_integer(config, "v_head_dim", default=0) or None,
         )
     facts = replace(
         facts,
@@ -120,6 +121,10 @@ def model_from_config(data: bytes | str | Mapping[str, Any], name: str | None = 
 
 
 def _with_indexer(facts: ModelFacts, config: Mapping[str, Any]) -> ModelFacts:
+    if _integer(config, "index_kpool", default=1) > 1:
+        facts = replace(
+            facts, notes=(*facts.notes, "index_kpool is above 1: pages of 64 x index_kpool are not modelled")
+        )
     full = _full_index_layers(config, facts.layers)
     types = config.get("indexer_types")
     listed: tuple[int, ...] = ()

@@ -30,6 +30,8 @@ def _uncovered_notes(plan: Plan, args: Arguments) -> list[str]:
     notes: list[str] = []
     if plan.is_model_assumed:
         notes.append(f"The model is assumed to be {plan.model.name}; say --model NAME or --model-config FILE if not.")
+    if args.kv_cache_dtype == "fp4_e2m1":
+        notes.append("FP4 rows are not modelled: the sizes here are those of BF16.")
     if args.enable_hisparse:
         notes.append("HiSparse has a host pool of its own; the plan leaves it out.")
     if args.role == "decode" and plan.model.attention == "gqa" and not args.enable_hierarchical_cache:

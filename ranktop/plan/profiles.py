@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import Literal
 
 from msgspec import Struct
@@ -95,6 +96,7 @@ PROFILES: dict[str, Profile] = {
 }
 
 
+@cache
 def version_key(version: str) -> tuple[int, ...]:
     """Sortable numbers of a version; a suffix (`.post1`, `rc2`, `+cu129`) does not count."""
     match = re.match(r"v?(\d+(?:\.\d+)*)", version)

@@ -245,6 +245,19 @@ def test_model_config(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Non
     assert document(capsys, "--model-config", str(path), "--", "--tp", "8")["model"]["attention"] == "mla"
 
 
+def test_text_from_outside_is_no_terminal_control(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = tmp_path / "config.json"
+    config = {
+        "num_hidden_layers": 61,
+        "kv_lora_rank": 512,
+        "qk_rope_head_dim": 64,
+        "model_type": "\x1b[31m" + "x" * 200,
+    }
+    path.write_text(json.dumps(config))
+    _, text = plan(capsys, "--model-config", str(path), "--", "--tp", "2", "--fro\x1b]0;bnicate\x07")
+    assert all(line.isprintable() and len(line) <= 80 for line in text.splitlines())
+
+
 def test_sweep(capsys: pytest.CaptureFixture[str]) -> None:
     found = document(capsys, "--sweep", "hicache-size=32,120,200", "--memory", "1200", "--nodes", "2", "--", LAUNCH)
     assert [step["value"] for step in found["steps"]] == [32, 120, 200]

@@ -66,6 +66,18 @@ def test_index_layers_by_pattern_and_by_list() -> None:
 def test_what_is_not_covered_is_said() -> None:
     plan = compute_plan(LaunchRequest({}), model=model_from_config(LLAMA | {"sliding_window": 4096}))
     assert any("sliding_window" in note for note in plan.notes)
+    assert any("index_kpool" in note for note in model_from_config(GLM | {"index_kpool": 2}).notes)
+    assert model_from_config(GLM | {"index_kpool": 1}).notes == ()
+    assert any("FP4" in note for note in compute_plan(LaunchRequest({"kv_cache_dtype": "fp4_e2m1"})).notes)
+
+
+def test_values_narrower_than_keys() -> None:
+    plan = compute_plan(
+        LaunchRequest({"enable_hierarchical_cache": True, "hicache_size": 1}),
+        model=model_from_config(LLAMA | {"v_head_dim": 64}),
+    )
+    assert plan.ranks[0].host is not None
+    assert plan.ranks[0].host.row_bytes == 8 * (128 + 64) * 2
 
 
 @pytest.mark.parametrize(
