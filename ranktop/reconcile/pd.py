@@ -5,9 +5,9 @@ from __future__ import annotations
 from msgspec import Struct
 
 from ranktop.reconcile.histograms import latency
-from ranktop.reconcile.series import RankLabels, Series, seconds_between, window
+from ranktop.reconcile.series import RankLabels, Series
 from ranktop.reconcile.verdict import ServiceLatency
-from ranktop.sample import Bootstrap, MetricsPage, ServerInfo
+from ranktop.sample import Bootstrap, ServerInfo
 
 BOOTSTRAP_TIMEOUT_SECONDS = 300.0
 """SGLANG_DISAGGREGATION_BOOTSTRAP_TIMEOUT and _WAITING_TIMEOUT of 0.5.18 and 0.5.23, where the environment has none."""
@@ -51,13 +51,14 @@ class Handoff(Struct, frozen=True):
     window_seconds: float | None = None
 
 
-def handoff(previous: MetricsPage | None, current: MetricsPage, info: ServerInfo | None = None) -> Handoff:
-    """The hand-off by metrics. `role` is the page's engine_type, else the server argument; None for a unified one."""
-    gains = window(previous, current)
+def handoff(gains: Series, seconds: float | None, info: ServerInfo | None = None) -> Handoff:
+    """The hand-off over a window (`series.window`).
+
+    `role` is the page's engine_type, else the server argument; None for a server that hands nothing off.
+    """
     role = _role(gains, info)
     if role is None:
         return Handoff(None)
-    seconds = seconds_between(previous, current)
     ranks = {rank: _of_rank(gains, rank) for rank in sorted(gains.ranks())}
     sizes = [share.bytes for share in ranks.values() if share.bytes is not None]
     counts = [share.transfers for share in ranks.values() if share.transfers is not None]

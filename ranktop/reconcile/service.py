@@ -52,10 +52,8 @@ class Load(Struct, frozen=True):
     window_seconds: float | None = None
 
 
-def load(previous: MetricsPage | None, current: MetricsPage) -> Load:
-    """Requests, queue time and retractions of the window; totals since the start when there is no page before."""
-    gains = window(previous, current)
-    seconds = seconds_between(previous, current)
+def load(gains: Series, seconds: float | None) -> Load:
+    """Requests, queue time and retractions of a window (`series.window`); totals when there is no page before."""
     requests, prompt = gains.total("sglang:num_requests_total"), gains.total("sglang:prompt_tokens_total")
     return Load(
         None if requests is None or seconds is None else requests / seconds,
@@ -68,9 +66,12 @@ def load(previous: MetricsPage | None, current: MetricsPage) -> Load:
     )
 
 
-def service(previous: MetricsPage | None, current: MetricsPage) -> Service:
-    """Latencies of the window (of all time when there is no page before), queues as they stand."""
-    gains = window(previous, current)
+def service(previous: MetricsPage | None, current: MetricsPage, gains: Series | None = None) -> Service:
+    """Latencies of the window (of all time when there is no page before), queues as they stand.
+
+    `gains` is `series.window` of the two pages, for a caller that has it already.
+    """
+    gains = gains or window(previous, current)
     return Service(
         ttft_seconds=latency(gains, "sglang:time_to_first_token_seconds"),
         inter_token_seconds=latency(gains, "sglang:inter_token_latency_seconds"),
@@ -90,9 +91,8 @@ def active_requests(series: Series) -> int | None:
     return int(sum(value for labels, value in rows if labels.get("endpoint", "").startswith(_GENERATING)))
 
 
-def acceptance(previous: MetricsPage | None, current: MetricsPage) -> Acceptance:
+def acceptance(gains: Series) -> Acceptance:
     """Acceptance by the gauges of the last decode report, mean over groups that decode; steps of the window."""
-    gains = window(previous, current)
     lengths = [gains.own("sglang:spec_accept_length", rank) for rank in gains.leaders()]
     ratios = [gains.own("sglang:spec_accept_rate", rank) for rank in gains.leaders()]
     return Acceptance(_mean(lengths), _mean(ratios), gains.total("sglang:spec_verify_calls_total"))

@@ -17,13 +17,16 @@ _HICACHE_IS_ON = "sglang:hicache_host_total_tokens"
 _BACKUP, _LOAD_BACK = "sglang:hicache_backup", "sglang:load_back"
 
 
-def tier_shares(previous: MetricsPage | None, current: MetricsPage, version: str | None) -> TierShares:
+def tier_shares(
+    previous: MetricsPage | None, current: MetricsPage, version: str | None, gains: Series | None = None
+) -> TierShares:
     """Shares of the prefill tokens of the window; since the server's start when there is no page before.
 
     From `prefill_effective_tokens_total` (0.5.18 on: counted as prefill runs, re-counts of retracted requests left
     out), else from `cached_tokens_total` against `prompt_tokens_total` (counted when a request finishes).
+    `gains` is `series.window` of the two pages, for a caller that has it already.
     """
-    gains = window(previous, current)
+    gains = gains or window(previous, current)
     seconds = seconds_between(previous, current)
     effective = _effective(gains)
     if effective is not None:
@@ -42,17 +45,19 @@ def transfer_rates(
     version: str | None,
     ranks: int | None = None,
     bytes_per_token: float | None = None,
+    gains: Series | None = None,
 ) -> TransferRates:
     """Node totals in bytes a second. None in a field where the window, the counter or the size of a token is missing.
 
     Byte counters are sums over ranks in every version. Where there is none (before 0.5.18, and L3 always) bytes are
     tokens x `bytes_per_token` of one rank, by default what the byte counters of the page say a token takes; the
-    source is then `inferred`. `ranks` is the number of this server's ranks, by default those on the page.
+    source is then `inferred`. Token counters are sums over ranks too, so `ranks` changes nothing here. `gains` is
+    `series.window` of the two pages, for a caller that has it already.
     """
     seconds = seconds_between(previous, current)
     if seconds is None:
         return TransferRates()
-    gains = window(previous, current)
+    gains = gains or window(previous, current)
     size = bytes_per_token or host_bytes_per_token(current)
     backup, backup_inferred = _moved_bytes(gains, _BACKUP, size, version)
     load_back, load_back_inferred = _moved_bytes(gains, _LOAD_BACK, size, version)

@@ -1,12 +1,11 @@
-"""What moved through the tiers, in tokens and bytes a second, for a server and for one of its ranks."""
+"""What moved through the tiers of a server, in tokens and bytes a second."""
 
 from __future__ import annotations
 
 from msgspec import Struct
 
-from ranktop.reconcile.series import RankLabels, Series, labels_of, seconds_between, window
+from ranktop.reconcile.series import RankLabels, Series
 from ranktop.reconcile.tiers import logical
-from ranktop.sample import MetricsPage, RankTag
 
 _TOKENS = {
     "backup": "sglang:hicache_backup_tokens_total",
@@ -33,24 +32,10 @@ class Traffic(Struct, frozen=True):
     window_seconds: float | None = None
 
 
-class RankTraffic(Struct, frozen=True):
-    """One rank's own traffic. `group`: an equal share of merged counters (until 0.5.20), not the rank's own."""
-
-    backup_bytes_per_second: float | None = None
-    load_back_bytes_per_second: float | None = None
-    evicted_tokens_per_second: float | None = None
-    prefetched_tokens_per_second: float | None = None
-    storage_backup_tokens_per_second: float | None = None
-    copy_bytes_per_second: float | None = None
-    group: bool = False
-
-
-def traffic(previous: MetricsPage | None, current: MetricsPage, ranks: int | None = None) -> Traffic:
-    """The server's traffic over the window; no rate without a page before."""
-    seconds = seconds_between(previous, current)
+def traffic(gains: Series, seconds: float | None, ranks: int | None = None) -> Traffic:
+    """The server's traffic over a window of `seconds`, from `series.window`; no rate without a page before."""
     if seconds is None:
         return Traffic()
-    gains = window(previous, current)
 
     def rate(tokens: float | None) -> float | None:
         return None if tokens is None else tokens / seconds
@@ -65,41 +50,6 @@ def traffic(previous: MetricsPage | None, current: MetricsPage, ranks: int | Non
         _copy_speed(gains, _COPIES["backup"]),
         _copy_speed(gains, _COPIES["load_back"]),
         seconds,
-    )
-
-
-def rank_traffic(
-    previous: MetricsPage | None, current: MetricsPage, tag: RankTag, ranks: int | None = None
-) -> RankTraffic:
-    """One rank's traffic over the window: its own where the version labels ranks, else its share of the sum."""
-    seconds = seconds_between(previous, current)
-    if seconds is None:
-        return RankTraffic()
-    gains = window(previous, current)
-    rank = labels_of(tag)
-    writers = ranks or len(gains.ranks())
-
-    def own(name: str) -> float | None:
-        labels = own_labels(gains, name, rank)
-        total = gains.total(name, **labels) if labels is not None else None
-        return None if total is None else total / seconds
-
-    def own_or_share(name: str) -> float | None:
-        if own_labels(gains, name, rank) is not None:
-            return own(name)
-        total = gains.total(name)
-        return total / writers / seconds if total is not None and writers else None
-
-    backup_bytes = f"{_COPIES['backup']}_bytes_total"
-    load_back_bytes = f"{_COPIES['load_back']}_bytes_total"
-    return RankTraffic(
-        own_or_share(backup_bytes),
-        own_or_share(load_back_bytes),
-        own_or_share(_TOKENS["evicted"]),
-        own("sglang:prefetched_tokens_total"),
-        own("sglang:backuped_tokens_total"),
-        _copy_speed(gains, _COPIES["load_back"], **(own_labels(gains, load_back_bytes, rank) or {})),
-        group=any(name in gains and own_labels(gains, name, rank) is None for name in (backup_bytes, load_back_bytes)),
     )
 
 

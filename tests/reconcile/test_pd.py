@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ranktop.reconcile.pd import handoff, ranks_without_transfers, seconds_to_timeout, unregistered
-from ranktop.reconcile.series import RankLabels
+from ranktop.reconcile.series import RankLabels, window
 from ranktop.sample import Bootstrap, BootstrapRank, ServerInfo
 from tests.reconcile.pages import page, sample_page
 
@@ -17,7 +17,7 @@ from tests.reconcile.pages import page, sample_page
     "name", ["0.5.18_pd_prefill_cp4_layersplit_default", "0.5.23_pd_prefill_cp4_layersplit_default"]
 )
 def test_a_genuine_prefill_page(shared: Path, name: str) -> None:
-    found = handoff(None, sample_page(shared, name))
+    found = handoff(window(None, sample_page(shared, name)), None)
     assert (found.role, found.transfers) == ("prefill", 18)
     assert (found.bootstrap_failures, found.transfer_failures, found.retries) == (1, 1, None)
     assert found.transfer_milliseconds.p50 is not None
@@ -52,22 +52,24 @@ def transfers(*counts: int | None) -> str:
     ],
 )
 def test_a_rank_without_transfers(counts: tuple[int, ...], expects_all: bool, missing: list[int]) -> None:
-    found = handoff(None, page(transfers(*counts)))
+    found = handoff(window(None, page(transfers(*counts))), None)
     assert [rank.tp for rank in ranks_without_transfers(found, expects_all)] == missing
 
 
 def test_counts_are_of_the_window() -> None:
     text = transfers(5) + '\n*num_transfer_failed_reqs_total{tp_rank="0"} '
-    found = handoff(page(f"{text}2"), page(f"{text}7", 10.0))
+    found = handoff(window(page(f"{text}2"), page(f"{text}7")), 10.0)
     assert (found.transfers, found.transfer_failures, found.window_seconds) == (0, 5, 10.0)
     assert found.bootstrap_failures is None
 
 
 def test_the_role_of_a_server() -> None:
     plain = page('*max_total_num_tokens{engine_type="unified",tp_rank="0"} 1')
-    assert handoff(None, plain).role is None
-    assert handoff(None, plain, ServerInfo("a:1", args={"disaggregation_mode": "decode"})).role == "decode"
-    assert handoff(None, plain, ServerInfo("a:1", args={"disaggregation_mode": "null"})).role is None
+    assert handoff(window(None, plain), None).role is None
+    assert (
+        handoff(window(None, plain), None, ServerInfo("a:1", args={"disaggregation_mode": "decode"})).role == "decode"
+    )
+    assert handoff(window(None, plain), None, ServerInfo("a:1", args={"disaggregation_mode": "null"})).role is None
 
 
 def test_who_is_not_registered() -> None:

@@ -74,7 +74,7 @@ def test_genuine_pages(shared: Path) -> None:
     assert found.tokens_per_second == pytest.approx(3600 / 10)
     assert found.ttft_seconds.p50 is not None
     assert service(None, third).tokens_per_second == pytest.approx(1231.5)
-    spec = acceptance(second, third)
+    spec = acceptance(window(second, third))
     assert (spec.length_tokens, spec.ratio) == (2.81, 0.603)
 
 
@@ -82,12 +82,12 @@ def test_genuine_pages(shared: Path) -> None:
 @pytest.mark.parametrize("version", ["0.5.18", "0.5.23"])
 def test_load_of_a_window(shared: Path, version: str) -> None:
     second, third = (sample_page(shared, f"{version}_tp8_default_rank0_scrape{n}", n * 10.0) for n in (2, 3))
-    found = load(second, third)
+    found = load(window(second, third), 10.0)
     assert (found.requests_per_second, found.prompt_tokens_per_second) == (1.2, 24_600)
     assert found.retracted_requests == 1
     assert found.mean_queue_seconds is not None
-    assert load(None, third).requests_per_second is None
-    assert load(None, second).retracted_requests is None
+    assert load(window(None, third), None).requests_per_second is None
+    assert load(window(None, second), None).retracted_requests is None
 
 
 def test_http_requests_that_generate() -> None:

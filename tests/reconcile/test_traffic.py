@@ -1,4 +1,4 @@
-"""Tokens and bytes through the tiers: once a server, and a rank's own where the version tells it."""
+"""Tokens and bytes through the tiers of a server, each counted once."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ranktop.reconcile.series import RankLabels, Series
-from ranktop.reconcile.traffic import Traffic, own_labels, rank_traffic, traffic
-from ranktop.sample import RankTag
+from ranktop.reconcile.series import RankLabels, Series, window
+from ranktop.reconcile.traffic import Traffic, own_labels, traffic
 from tests.reconcile.pages import page, sample_page
 
 BYTES_PER_TOKEN = (656 + 132) * 79
@@ -19,7 +18,7 @@ BYTES_PER_TOKEN = (656 + 132) * 79
 @pytest.mark.parametrize("name", ["tp8_allsched_hicache_l2l3_scrape", "tp8_default_rank0_scrape"])
 def test_a_servers_traffic(shared: Path, version: str, name: str) -> None:
     second, third = (sample_page(shared, f"{version}_{name}{n}", n * 10.0) for n in (2, 3))
-    found = traffic(second, third, 8)
+    found = traffic(window(second, third), 10.0, 8)
     assert found.backup_tokens_per_second == pytest.approx(14_707.2)
     assert found.load_back_tokens_per_second == pytest.approx(2_406.4)
     assert found.evicted_tokens_per_second == pytest.approx(6_144)
@@ -30,20 +29,6 @@ def test_a_servers_traffic(shared: Path, version: str, name: str) -> None:
     assert found.backup_copy_bytes_per_second == pytest.approx(
         8 * 147_072 * BYTES_PER_TOKEN / sum(seconds_of_a_rank), rel=0.01
     )
-
-
-@pytest.mark.shared
-def test_a_rank_has_its_own_traffic_where_the_version_labels_it(shared: Path) -> None:
-    pages = {
-        version: [sample_page(shared, f"{version}_tp8_default_rank0_scrape{n}", n * 10.0) for n in (2, 3)]
-        for version in ("0.5.18", "0.5.23")
-    }
-    for version, is_group in (("0.5.18", True), ("0.5.23", False)):
-        found = rank_traffic(*pages[version], RankTag(tp=5), 8)
-        assert found.backup_bytes_per_second == pytest.approx(147_072 * BYTES_PER_TOKEN / 10)
-        assert found.group is is_group
-        assert found.prefetched_tokens_per_second == pytest.approx(640)
-        assert found.storage_backup_tokens_per_second is None
 
 
 @pytest.mark.shared
@@ -63,7 +48,7 @@ def test_whose_labels(shared: Path, name: str, rank: RankLabels, labels: dict[st
 
 
 def test_no_window_and_no_counters() -> None:
-    assert traffic(None, page("*evicted_tokens_total 5")) == Traffic()
-    nothing = traffic(page("*token_usage 0"), page("*token_usage 0", 5.0))
+    assert traffic(window(None, page("*evicted_tokens_total 5")), None) == Traffic()
+    nothing = traffic(window(page("*token_usage 0"), page("*token_usage 0")), 5.0)
     assert nothing.backup_tokens_per_second is None
     assert nothing.dropped_tokens_per_second == {}
