@@ -69,6 +69,9 @@ def _overcommit(
 ) -> Iterable[Finding]:
     limit = machine.limit_bytes
     total = needed + allowance.total_bytes
+    if limit is not None and hugepage:
+        # Reserved huge pages are in no MemAvailable and in no memory.max.
+        limit += machine.hugetlb_free_bytes or 0
     if limit is None or total <= limit:
         return
     yield Finding(
@@ -94,7 +97,7 @@ def _overcommit(
 def multiplication(plan: Plan, hugepage: int | None = None) -> str:
     """`8 ranks x 144.15 GB`, or the sum of groups when ranks differ."""
     sizes = Counter(pool_bytes(rank.host, hugepage) or 0 for rank in plan.ranks if rank.host is not None)
-    return " + ".join(f"{count} ranks x {size / GB:.2f} GB" for size, count in sizes.items())
+    return " + ".join(f"{count} rank{'s' * (count > 1)} x {size / GB:.2f} GB" for size, count in sizes.items())
 
 
 def _source(machine: Machine) -> str:
@@ -131,12 +134,13 @@ def _node_overcommit(plan: Plan, machine: Machine, allowance: Allowance, hugepag
         pools = sum(pool_bytes(rank.host, hugepage) or 0 for rank in ranks if rank.host is not None)
         credit = machine.credited_bytes * len(ranks) // max(len(plan.ranks), 1)
         total, headroom = pools + share * len(ranks), node.headroom_bytes + credit
+        headroom += node.hugepages_free_bytes if hugepage else 0
         if not ranks or total <= headroom:
             continue
         yield Finding(
             "PLAN-NODE-OVERCOMMIT",
             "critical",
-            f"NUMA node {node.node}: {len(ranks)} ranks bind their memory to it and need {total / GB:.2f} GB, "
+            f"NUMA node {node.node}: the memory of {len(ranks)} of {len(plan.ranks)} ranks binds to it: {total / GB:.2f} GB, "
             f"{headroom / GB:.2f} GB fit; a strict membind fails there with memory free elsewhere.",
             ranks=tuple(rank.rank for rank in ranks),
             evidence={"node": node.node, "needed_bytes": total, "headroom_bytes": headroom},

@@ -176,6 +176,10 @@ def test_hugepages() -> None:
     assert rounded > NEEDED
     enough = Machine(available_bytes=PLAN.node.surely_fits_bytes, hugetlb_free_bytes=rounded)
     assert "PLAN-HUGEPAGES" not in found(enough, request=asked)
+    # The pools come out of the reservation: only the rest needs ordinary memory.
+    little = replace(enough, available_bytes=GIB)
+    assert "PLAN-HOST-OVERCOMMIT" not in found(little, request=asked)
+    assert "PLAN-HOST-OVERCOMMIT" in found(little)
     assert "PLAN-HUGEPAGES" in found(replace(enough, hugetlb_free_bytes=rounded - 1), request=asked)
     assert "PLAN-HUGEPAGES" in found(replace(enough, available_bytes=rounded // 2), request=asked)
     nodes = (MemoryNode(0, NEEDED, rounded // 2), MemoryNode(1, NEEDED, rounded // 2 - 1))
