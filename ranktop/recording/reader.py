@@ -132,6 +132,10 @@ class Recording:
         """Rows of `rollup` by column name, in order."""
         return [dict(zip(ROLLUP.names, row, strict=True)) for row in self._checked(ROLLUP, "ORDER BY id")]
 
+    def stored(self, table: Table, where: str = "", values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+        """Rows of a table as they are stored, checksum last; those whose checksum does not hold are left out."""
+        return [row for row in self._rows(f"{table.select} {where}", values) if table.holds(row)]
+
     def _spans(self) -> list[Span]:
         spans: list[Span] = []
         end = 0

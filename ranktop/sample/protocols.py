@@ -45,4 +45,39 @@ class SampleFeed(Protocol):
         ...
 
 
+class TimeControl(Protocol):
+    """A feed whose time the user moves: a recording. Times are Unix seconds of the recorded node."""
+
+    @property
+    def is_playing(self) -> bool: ...
+
+    @property
+    def speed(self) -> float:
+        """Recorded seconds a second."""
+        ...
+
+    @property
+    def now(self) -> float | None:
+        """The time of the sample that is shown; None in an empty recording."""
+        ...
+
+    def span(self) -> tuple[float, float] | None:
+        """First and last moment that can be shown."""
+        ...
+
+    def play(self, speed: float | None = None) -> None:
+        """Let time run; a speed outside of what the feed can do is brought into its range."""
+        ...
+
+    def pause(self) -> None: ...
+
+    def step(self, samples: int) -> None:
+        """So many samples on, or back; pauses."""
+        ...
+
+    def seek(self, at_unix_seconds: float) -> None:
+        """To the newest sample not after that time."""
+        ...
+
+
 Clock = Callable[[], float]

@@ -1,0 +1,52 @@
+"""`ranktop replay`: the screen on a recording."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from ranktop.cli.errors import OK, NothingToLookAt, UsageProblem
+from ranktop.cli.record_options import FILE, FROM, SALVAGE, opened, said_damage, seq_range
+
+
+@click.command()
+@FILE
+@FROM
+@click.option("--speed", type=click.FloatRange(0.25, 64), default=1.0, show_default=True, help="Seconds a second.")
+@SALVAGE
+@click.option("--theme", default=None, metavar="NAME|FILE", help="Colour theme: a name or a TOML file.")
+@click.option("--ascii", "ascii_only", is_flag=True, help="Only ASCII signs.")
+@click.option("--no-mouse", is_flag=True, help="Leave the mouse to the terminal.")
+def replay(
+    file: str, since: str | None, speed: float, salvage: bool, theme: str | None, ascii_only: bool, no_mouse: bool
+) -> int:
+    """Show a recording, also one that is still being written."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise UsageProblem("replay: needs a terminal on standard input and output (use `ranktop export` in a script)")
+    from ranktop.recording.errors import RecordingError
+    from ranktop.recording.facts import reconciler_of
+    from ranktop.recording.feed import RecordingFeed
+    from tui.app import RanktopApp
+    from tui.draw.glyphs import choose
+    from tui.themes import ThemeError, load_theme, packaged_themes
+
+    try:
+        themes = [
+            load_theme(name)
+            for name in ([theme] if theme else []) + [name for name in packaged_themes() if name != theme]
+        ]
+    except ThemeError as problem:
+        raise UsageProblem(str(problem)) from problem
+    with opened(file, salvage) as recording:
+        try:
+            feed = RecordingFeed(recording, lambda: reconciler_of(recording.meta))
+        except RecordingError as problem:
+            raise NothingToLookAt(f"replay: {problem}") from problem
+        if since is not None:
+            feed.go_to(seq_range(recording, since, None)[0])
+        feed.play(speed)
+        app = RanktopApp(feed, feed.judge, themes, choose(ascii_only))
+        app.run(mouse=not no_mouse)
+        said_damage(recording)
+    return app.return_code or OK
