@@ -95,10 +95,6 @@ class NvmlSession:
             return self._nvml
 
     @property
-    def is_open(self) -> bool:
-        return self._nvml is not None
-
-    @property
     def is_released(self) -> bool:
         return self._released
 

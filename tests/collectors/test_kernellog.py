@@ -216,10 +216,12 @@ def test_a_stream_of_records_names_the_rank_that_died(tmp_path: Path) -> None:
         os.close(writer)
 
 
-@pytest.mark.skipif(not os.access("/dev/kmsg", os.R_OK), reason="needs the right to read /dev/kmsg")
 def test_this_kernels_own_log() -> None:
     collector = KernelLogCollector()
-    collector.read(None, 0.0)
+    try:
+        collector.read(None, 0.0)
+    except (NoData, SourceError) as reason:
+        pytest.skip(str(reason))
     assert collector.read(None, 0.0) == ()
 
 
