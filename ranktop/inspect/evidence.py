@@ -14,6 +14,7 @@ from collectors.hostmem import parse_host
 from collectors.kernellog import parse_journal
 from collectors.numa import parse_node
 from collectors.pressure import parse_pressure
+from collectors.requests_log import parse_lines
 from ranktop.inspect import pasted
 from ranktop.inspect.found import Found, Tree
 from ranktop.inspect.gputext import parse_smi_xml, query_gpus, topo_nodes
@@ -22,7 +23,7 @@ from ranktop.inspect.kinds import decoded, kind_of, text_of
 from ranktop.inspect.stream import StreamError, read_stream
 from ranktop.plan import LaunchRequest, parse_launch
 from ranktop.plan.plan import PlanError
-from ranktop.sample import Event, Gpus, Host, NumaNode, Sample, SourceState
+from ranktop.sample import Event, Gpus, Host, NumaNode, RequestRecord, Sample, SourceState
 
 
 class FileNote(Struct, frozen=True):
@@ -55,6 +56,7 @@ class Evidence(Struct):
     launches: list[tuple[str, LaunchRequest]] = field(default_factory=list)
     kernel: list[Event] = field(default_factory=list)
     trees: list[Tree] = field(default_factory=list)
+    requests: list[RequestRecord] = field(default_factory=list)
     samples: list[Sample] = field(default_factory=list)
     vmstat: bytes = b""
     written_unix_seconds: float | None = None
@@ -165,6 +167,12 @@ def _node_meminfo(evidence: Evidence, item: Found) -> tuple[str, str]:
     return "meminfo of a NUMA node", ""
 
 
+def _requests(evidence: Evidence, item: Found) -> tuple[str, str]:
+    records = parse_lines(item.data.splitlines())
+    evidence.requests += records
+    return "request records", f"{len(records)} requests"
+
+
 def _samples(evidence: Evidence, item: Found) -> tuple[str, str]:
     try:
         samples = read_stream(item.data)
@@ -230,5 +238,6 @@ _READERS = {
     "vmstat": _vmstat,
     "pressure": _pressure,
     "samples": _samples,
+    "request records": _requests,
     "text": _text,
 }

@@ -21,6 +21,7 @@ Kind = Literal[
     "node meminfo",
     "vmstat",
     "pressure",
+    "request records",
     "contents of a bundle",
     "text",
     "unknown",
@@ -108,6 +109,8 @@ def _json_kind(data: bytes, stripped: str) -> tuple[Kind, str] | None:
         return "samples", ""
     if '"__REALTIME_TIMESTAMP"' in first and '"MESSAGE"' in first:
         return "kernel journal", ""
+    if '"request_finished_ts"' in first and first.startswith("{"):
+        return "request records", ""
     if first.startswith('{"log":') and '"stream"' in first:
         return "text", ""
     value = decoded(data)

@@ -44,6 +44,8 @@ def samples_of(evidence: Evidence, servers: Sequence[Server], every_seconds: flo
     most_pages = max((len(told) for told in pages.values()), default=0)
     count = max(most_pages, len(evidence.hosts), 1)
     infos = {server.id: _info(server) for server in servers if server.info is not None}
+    # Records name no server: they are of use beside a single one.
+    requests = {servers[0].id: tuple(evidence.requests)} if evidence.requests and len(servers) == 1 else {}
     found: list[Sample] = []
     for index in range(count):
         at = last_at - (count - 1 - index) * every
@@ -70,6 +72,7 @@ def samples_of(evidence: Evidence, servers: Sequence[Server], every_seconds: flo
                 sources=_sources(evidence, servers, metrics, at),
                 metrics=metrics,
                 events=events if takes_events else (),
+                requests=requests if takes_events else {},
                 **parts,
             )
         )

@@ -47,6 +47,8 @@ def servers_of(evidence: Evidence) -> list[Server]:
         for name in unnamed:
             _known(servers, _short(name)).texts.append(name)
     _place_pages(servers, evidence.pages)
+    if evidence.requests and not servers:
+        _known(servers, "requests")
     return list(servers.values())
 
 

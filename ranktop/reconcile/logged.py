@@ -21,6 +21,8 @@ HALF_DIGIT_BYTES = 5_000_000
 _SIDECAR_SHARE = 0.2
 """A second `hierarchical KV cache` line of a rank below this share of its first is a draft model's pool."""
 
+_MAX_GIB = 1 << 20
+
 _TAG_PART = re.compile(r"(DP|PP|ATTN_CP|MOE_DP|TP|EP)(\d+)\Z")
 _TAG_FIELDS = {"DP": "dp", "PP": "pp", "ATTN_CP": "cp", "MOE_DP": "moe_dp", "TP": "tp", "EP": "ep"}
 
@@ -50,6 +52,8 @@ class LoggedServer(Struct, frozen=True):
     row_bytes: int | None = None
     layout: str | None = None
     storage_backend: str | None = None
+    device_free_bytes: dict[str, int] = {}
+    """By rank tag: what the newest of its lines said to be available on its GPU."""
     is_ready: bool = False
     tags: frozenset[str] = frozenset()
     """Every rank tag that any line carried."""
@@ -60,6 +64,10 @@ def fold(known: LoggedServer, events: Iterable[Event]) -> LoggedServer:
     for event in events:
         if event.rank is not None and event.rank not in known.tags:
             known = replace(known, tags=known.tags | {event.rank})
+        free_gib = event.fields.get("avail_gib")
+        if isinstance(free_gib, int | float) and 0 <= free_gib < _MAX_GIB:
+            free = known.device_free_bytes | {event.rank or "TP0": round(free_gib * (1 << 30))}
+            known = replace(known, device_free_bytes=free)
         step = _STEPS.get(event.kind)
         if step is not None:
             known = step(known, event)

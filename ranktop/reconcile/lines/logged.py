@@ -6,11 +6,18 @@ from collections.abc import Sequence
 
 from ranktop.plan.plan import RankPlan
 from ranktop.reconcile.calibration import checked_pools
-from ranktop.reconcile.compare import compare
+from ranktop.reconcile.compare import compare, reading
 from ranktop.reconcile.logged import HALF_DIGIT_BYTES, LoggedPool, pool_bytes
 from ranktop.reconcile.verdict import Line
 
 _PLANNED = ("host.primary", "host.indexer", "host.draft", "host.draft_indexer")
+
+
+def logged_free_line(line: Line, free_bytes: int | None) -> Line:
+    """`hbm.free` by the log, where NVML does not tell it. The log's two decimals are GiB, though it prints GB."""
+    if line.line != "hbm.free" or line.seen is not None or free_bytes is None:
+        return line
+    return reading("hbm.free", free_bytes, source="logged")
 
 
 def logged_pool_lines(plan: RankPlan | None, pools: Sequence[LoggedPool]) -> tuple[Line, ...]:
