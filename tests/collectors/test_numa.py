@@ -51,7 +51,6 @@ def unpack(archive: Path, into: Path) -> str:
         ("64amd64-4s2n4ca2co", tuple(range(8)), {(0, 3): 22, (0, 1): 16}),
         ("32amd64-4s2n4c-cgroup2", tuple(range(8)), {}),
         ("40intel64-2g2n4c+pcilocality", (0, 1, 2, 3), {(0, 1): 20}),
-        ("40intel64-4n10c+pci-conflicts", (0, 1, 2, 3), {}),
         ("8em64t-2s2ca2c-buggynuma", tuple(range(8)), {(0, 7): 10}),
         ("48amd64-4pa2n6c-sparse", (0, 1, 2, 33, 34, 45, 72, 73), {(2, 33): 16, (73, 0): 22}),
         ("memorysidecaches", (0, 1, 2, 3), {(0, 2): 11, (0, 1): 21}),
