@@ -224,15 +224,15 @@ def _launch_lines(plan: Plan) -> list[str]:
 
 
 def finding_lines(findings: Sequence[Finding], fit: Fit | None) -> Iterator[str]:
-    """Findings, worst first, and what would fit."""
+    """What would fit, then the findings, worst first."""
     order = ("critical", "breach", "warn", "info")
     lines: list[str] = []
+    if fit is not None:
+        lines.append(f"fit now  {fit.flag}: {fit.reason}" if fit.flag else f"fit now  none: {fit.reason}")
     for finding in sorted(findings, key=lambda finding: order.index(finding.severity)):
         lines.append(f"{finding.severity:<8} {finding.code}  {finding.message}")
         if finding.severity != "info" and finding.advice:
             lines.append(f"         -> {finding.advice}")
-    if fit is not None:
-        lines.append(f"fit now  {fit.flag}: {fit.reason}" if fit.flag else f"fit now  none: {fit.reason}")
     yield from _section("Findings", lines)
 
 
