@@ -43,13 +43,15 @@ class ConnectionsCollector:
                 continue
         if not tables:
             raise NoData(f"connections of {self._id}: {folder}/net is not readable (run as its owner)", "no_permission")
-        return Connections(self._id, established_by_port(tables), self._is_other_network(folder))
+        return Connections(self._id, established_by_port(tables), is_other_network(main.pid, self._proc_root))
 
-    def _is_other_network(self, folder: str) -> bool | None:
-        try:
-            return os.readlink(f"{folder}/ns/net") != os.readlink(f"{self._proc_root}/self/ns/net")
-        except OSError:
-            return None
+
+def is_other_network(pid: int, proc_root: str = "/proc") -> bool | None:
+    """Whether a process lives in another network namespace than ranktop. None where that is not readable."""
+    try:
+        return os.readlink(f"{proc_root}/{pid}/ns/net") != os.readlink(f"{proc_root}/self/ns/net")
+    except OSError:
+        return None
 
 
 def established_by_port(tables: Iterable[bytes]) -> dict[int, int]:

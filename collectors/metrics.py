@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from collectors.connections import is_other_network
 from collectors.exposition import Exposition, ExpositionParser
 from collectors.http import Answer, failure, get, shown
 from ranktop.reconcile.families import SERIES_NAMES
@@ -23,6 +24,7 @@ AFTER_TIMEOUT_SECONDS = 30.0
 """A server that did not answer in time still works on the scrape when it comes back: they must not pile up."""
 
 _DEADLINE_SECONDS = 5.0
+_NOT_REACHED = frozenset({"refused", "unreachable", "timeout"})
 _HEADERS = {"Accept": "text/plain;version=0.0.4", "Accept-Encoding": "identity"}
 
 
@@ -54,7 +56,7 @@ class MetricsCollector:
             page = self._scrape(now)
         except SourceError as error:
             self.is_failing, self._timed_out = True, error.code == "timeout"
-            raise
+            raise _told_of_namespace(error, processes, self._id) from None
         self.is_failing = self._timed_out = False
         return page
 
@@ -92,6 +94,16 @@ class MetricsCollector:
             f"GET {shown(self._page_url)}: 404, and no SGLang answers /model_info there: wrong port? (give --url)",
             "wrong_port",
         )
+
+
+def _told_of_namespace(error: SourceError, processes: Processes | None, server: str) -> SourceError:
+    """The same error; of a server whose address is not ours, with what to do."""
+    main = next((main for main in processes.servers if main.id == server), None) if processes is not None else None
+    if main is None or main.pid is None or error.code not in _NOT_REACHED or not is_other_network(main.pid):
+        return error
+    return SourceError(
+        f"{error}: pid {main.pid} is in another network namespace (give its address from here with --url)", error.code
+    )
 
 
 def page_url(url: str) -> tuple[str, str]:

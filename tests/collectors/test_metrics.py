@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from collectors.metrics import AFTER_TIMEOUT_SECONDS, DEFAULT_PERIOD_SECONDS, MetricsCollector, page_url
-from ranktop.sample import SeriesKey, SourceError
+from ranktop.sample import Processes, SeriesKey, ServerProcess, SourceError
 from tests.collectors.sglang_stub import stub_server
 
 PAGE = b"""# TYPE sglang:num_running_reqs gauge
@@ -48,6 +48,20 @@ def test_scrapes_do_not_pile_up_on_a_server_that_hangs(monkeypatch: pytest.Monke
             collector.read(None, 0.0)
     assert caught.value.code == "timeout"
     assert collector.period_seconds == AFTER_TIMEOUT_SECONDS
+
+
+@pytest.mark.parametrize(("is_other", "hint"), [(True, True), (False, False), (None, False)])
+def test_a_server_in_another_network_namespace(
+    monkeypatch: pytest.MonkeyPatch, is_other: bool | None, hint: bool
+) -> None:
+    monkeypatch.setattr("collectors.metrics.is_other_network", lambda pid: is_other)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    main = ServerProcess(id="a:1", pid=42, start_ticks=1, url=url)
+    with pytest.raises(SourceError) as caught:
+        MetricsCollector("a:1", url).read(Processes(servers=(main,)), 0.0)
+    assert caught.value.code == "refused"
+    assert ("network namespace" in str(caught.value)) is hint
 
 
 def test_it_is_known_whether_the_page_answers() -> None:

@@ -1,0 +1,44 @@
+"""Latency from admission, by a router's own histograms: it counts from when the client's request came in."""
+
+from __future__ import annotations
+
+from ranktop.reconcile.histograms import quantile
+from ranktop.reconcile.verdict import ServiceLatency
+from ranktop.sample import MetricsPage, SeriesKey
+
+# The gateway's (its metrics reference) and its predecessor's, the more exact first.
+_FAMILIES = (
+    "smg_http_request_duration_seconds",
+    "sgl_router_generate_duration_seconds",
+    "sgl_router_request_duration_seconds",
+)
+_NOT_GENERATING = ("/health", "/liveness", "/readiness", "/metrics", "/v1/models", "/get_", "/workers", "/list_workers")
+
+
+def admission_latency(previous: MetricsPage | None, current: MetricsPage) -> ServiceLatency:
+    """Quantiles in seconds over the window, since the router's start when there is no page before.
+
+    Of the first family on the page, without paths that generate nothing.
+    """
+    for family in _FAMILIES:
+        name = f"{family}_bucket"
+        now = _buckets(current, name)
+        if now:
+            then = _buckets(previous, name) if previous is not None else {}
+            # A count that went back is another process's: all of it is of the window.
+            if any(count < then.get(key, 0.0) for key, count in now.items()):
+                then = {}
+            counts: dict[float, float] = {}
+            for key, count in now.items():
+                bound = float(key.label("le") or "inf")
+                counts[bound] = counts.get(bound, 0.0) + count - then.get(key, 0.0)
+            return ServiceLatency(quantile(counts, 0.5), quantile(counts, 0.95), quantile(counts, 0.99))
+    return ServiceLatency()
+
+
+def _buckets(page: MetricsPage, name: str) -> dict[SeriesKey, float]:
+    return {
+        key: count
+        for key, count in page.points
+        if key.name == name and not (key.label("path") or key.label("route") or "").startswith(_NOT_GENERATING)
+    }
