@@ -141,7 +141,7 @@ def _node_overcommit(plan: Plan, machine: Machine, allowance: Allowance, hugepag
             "PLAN-NODE-OVERCOMMIT",
             "critical",
             f"NUMA node {node.node}: the memory of {len(ranks)} of {len(plan.ranks)} ranks binds to it: "
-            f"{total / GB:.2f} GB, {headroom / GB:.2f} GB fit; a strict membind fails there with memory free elsewhere.",
+            f"{total / GB:.2f} GB, {headroom / GB:.2f} GB fit; a strict membind fails with memory free elsewhere.",
             ranks=tuple(rank.rank for rank in ranks),
             evidence={"node": node.node, "needed_bytes": total, "headroom_bytes": headroom},
             sources={"needed_bytes": "computed", "headroom_bytes": _source(machine)},
