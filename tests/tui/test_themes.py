@@ -57,5 +57,5 @@ def test_a_bad_file_says_what_is_wrong(text: str, says: str) -> None:
 
 
 def test_an_unknown_name_lists_the_known() -> None:
-    with pytest.raises(ThemeError, match="one of night, day"):
+    with pytest.raises(ThemeError, match="one of night, colour-blind, day"):
         load_theme("nihgt")

@@ -16,6 +16,8 @@ def draw_title(verdict: Verdict, width: int, glyphs: Glyphs, *, mode: str, shown
     """Host, model, version, size of the launch; on the right how long it is up, the time and the mode."""
     sample = verdict.sample
     begin: list[Span | str] = [" ", Span(plain(sample.host_name), "strong", True)]
+    if any(part is not None and part.source == "simulated" for part in (sample.host, sample.gpus)):
+        begin.append(Span(" simulated hardware", "warn"))
     if len(verdict.servers) == 1:
         begin += [SEPARATOR, Span(_launch(verdict.servers[0]), "text")]
     elif verdict.servers:

@@ -21,10 +21,9 @@ def draw_host(verdict: Verdict, width: int, glyphs: Glyphs) -> TextLine:
     used = total.seen - available.seen if total.seen is not None and available.seen is not None else None
     limit = 1 - reserve.planned / total.seen if reserve.planned and total.seen else None
     filled, rest = bar(glyphs, used / total.seen if used is not None and total.seen else None, 14, limit)
-    simulated = " (simulated)" if total.source == "simulated" else ""
     begin: list[Span | str] = [
         Span(" host ", "muted"),
-        Span(f"{numbers.size(used, missing)} of {numbers.size(total.seen, missing)}{simulated} ", _role(total)),
+        Span(f"{numbers.size(used, missing)} of {numbers.size(total.seen, missing)} ", _role(total)),
         Span(filled, "bar"),
         Span(rest, "faint"),
         Span(f"{SEPARATOR}pools ", "muted"),
@@ -32,15 +31,17 @@ def draw_host(verdict: Verdict, width: int, glyphs: Glyphs) -> TextLine:
         Span(f"{SEPARATOR}avail ", "muted"),
         Span(numbers.size(available.seen, missing), _role(available)),
     ]
+    headrooms = [shown for shown in node.lines if shown.line.startswith("numa.") and shown.line.endswith(".headroom")]
+    for shown in headrooms:
+        begin += [
+            Span(f"{SEPARATOR}n{shown.line.split('.')[1]} ", "muted"),
+            Span(numbers.size(shown.seen, missing), _role(shown)),
+        ]
+    if headrooms:
+        begin.append(Span(" free", "muted"))
     pressure = node.line("host.pressure")
     if pressure.seen is not None:
         begin += [Span(f"{SEPARATOR}psi ", "muted"), Span(f"{pressure.seen:.1f} %", "text")]
-    for shown in node.lines:
-        if shown.line.startswith("numa.") and shown.line.endswith(".headroom"):
-            begin += [
-                Span(f"{SEPARATOR}n{shown.line.split('.')[1]} free ", "muted"),
-                Span(numbers.size(shown.seen, missing), _role(shown)),
-            ]
     return fit(line(*begin), width, glyphs.more)
 
 
@@ -80,20 +81,25 @@ def draw_tiers(verdict: Verdict, width: int, glyphs: Glyphs) -> TextLine:
 
 
 def draw_sources(sources: Sequence[SourceState], now: float, width: int, glyphs: Glyphs) -> TextLine:
-    """Every source with its state or, for slow ones, the age of its last value."""
-    spans: list[Span | str] = [Span(" sources ", "muted")]
+    """How many sources are well; by name those that are not, and the age of the slow ones."""
+    spans: list[Span | str] = []
+    well = 0
     for name in dict.fromkeys(state.name for state in sources):
-        states = [state for state in sources if state.name == name]
-        worst = max(states, key=lambda state: _RANK[state.state])
+        worst = max((state for state in sources if state.name == name), key=lambda state: _RANK[state.state])
         age = now - worst.at_unix_seconds if worst.at_unix_seconds is not None else None
-        word = {"ok": "ok", "no_data": glyphs.missing, "error": "failing", "stale": "stale"}[worst.state]
-        if worst.state == "ok" and age is not None and 2 <= worst.period_seconds < 60:
-            word = f"{age:.0f}s"
-        role = "warn" if worst.state in ("error", "stale") else "muted"
-        spans.append(Span(f"{name} {word}  ", role))
-    return fit(line(*spans), width, glyphs.more)
+        if worst.state in ("error", "stale"):
+            word = "failing" if worst.state == "error" else "stale"
+            spans.append(Span(f"{SEPARATOR}{name} {word}", "warn"))
+        elif worst.state == "no_data":
+            spans.append(Span(f"{SEPARATOR}{name} {glyphs.missing}", "muted"))
+        else:
+            well += 1
+            if name in _SLOW and age is not None:
+                spans.append(Span(f"{SEPARATOR}{name} {age:.0f} s ago", "muted"))
+    return fit(line(Span(f" sources {well} ok", "muted"), *spans), width, glyphs.more)
 
 
+_SLOW = ("metrics",)
 _RANK = {"ok": 0, "no_data": 1, "stale": 2, "error": 3}
 
 
