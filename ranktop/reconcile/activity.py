@@ -19,7 +19,8 @@ class Activity(Struct, frozen=True):
 
     watched_since: float
     door_requests: int | None = None
-    """Work at the door: open HTTP requests on generating endpoints, or more when more are queued."""
+    """Work at the door: open HTTP requests on generating endpoints, or more when more are queued; clients that are
+    connected while the HTTP process is silent."""
     door_since: float | None = None
     """Since when there has been work at the door without a break."""
     forward_count: float | None = None
@@ -37,6 +38,8 @@ class Activity(Struct, frozen=True):
     """When a GPU of its ranks was last busy."""
     is_gpu_read: bool = False
     """GPU use of every rank is known now."""
+    is_http_silent: bool = False
+    """The metrics page was asked for, and no answer came in time."""
 
     def idle_seconds(self, now: float) -> float | None:
         """Seconds with work at the door and nothing moving: no batch, no log line, no GPU use. None without work."""
@@ -68,7 +71,8 @@ def follow(
     """What is known after this sample. `ledgers` and `ranks` are this server's, `log_unix_seconds` its newest event."""
     now = sample.at_monotonic_seconds
     before = known or Activity(now)
-    door = _door(server) if _is_page_fresh(sample, server.id) else None
+    is_http_silent = _metrics_code(sample, server.id) == "timeout"
+    door = _door(sample, server, is_http_silent)
     page = ledgers[-1] if ledgers else Ledger(0.0, now)
     is_new = bool(ledgers) and page.at_unix_seconds != before.page_unix_seconds
     moved = is_new and page.forward_count != before.forward_count
@@ -89,20 +93,30 @@ def follow(
         log_at=logged,
         gpu_at=now if use is not None and use >= BUSY_PERCENT else before.gpu_at,
         is_gpu_read=use is not None,
+        is_http_silent=is_http_silent,
     )
 
 
-def _is_page_fresh(sample: Sample, server: str) -> bool:
-    """A page stays in the sample while its source fails: then nobody knows what is at the door."""
-    return server in sample.metrics and not any(
-        state.name == "metrics" and state.server == server and state.state != "ok" for state in sample.sources
-    )
+def _door(sample: Sample, server: ServerVerdict, is_http_silent: bool) -> int | None:
+    """Work at the door, None when nobody knows.
 
-
-def _door(server: ServerVerdict) -> int | None:
-    """Never a scheduler gauge alone: those freeze together with the scheduler."""
+    Never a scheduler gauge alone: those freeze together with the scheduler. A page stays in the sample while its source
+    fails and tells nothing then; while the HTTP process is silent, clients that are connected wait.
+    """
+    if is_http_silent:
+        told = sample.connections.get(server.id)
+        port = server.id.rpartition(":")[2]
+        return told.established_by_port.get(int(port), 0) if told is not None and port.isdecimal() else None
+    if server.id not in sample.metrics or _metrics_code(sample, server.id) is not None:
+        return None
     active = server.service.http_active
-    return None if active is None else max(active, server.service.queued or 0) if active else 0
+    return max(active, server.service.queued or 0) if active else active
+
+
+def _metrics_code(sample: Sample, server: str) -> str | None:
+    """The code of the metrics source's failure, None while it is well."""
+    states = (state for state in sample.sources if state.name == "metrics" and state.server == server)
+    return next((state.code for state in states if state.state != "ok"), None)
 
 
 def _gpu_percent(sample: Sample, ranks: Sequence[RankVerdict]) -> float | None:

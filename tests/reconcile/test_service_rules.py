@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from ranktop.sample import Event, Gpus, LoadSnapshot, Sample, SeriesKey, ServerInfo
+from ranktop.sample import Connections, Event, Gpus, LoadSnapshot, Sample, SeriesKey, ServerInfo
 from support import samples
 from tests.reconcile.tier_story import at, found, judge, severities, with_page
 
@@ -50,7 +50,22 @@ def log_line(number: int, sample: Sample) -> Sample:
 
 
 def stale_page(number: int, sample: Sample) -> Sample:
-    return samples.with_source(sample, "metrics", "error", "timeout") if number else sample
+    return samples.with_source(sample, "metrics", "error", "refused") if number else sample
+
+
+def silent(clients: int | None) -> Callable[[int, Sample], Sample]:
+    """After the first page nothing answers any more."""
+
+    def change(number: int, sample: Sample) -> Sample:
+        if number == 0:
+            return sample
+        told = Connections(samples.SERVER, {30000: clients} if clients is not None else {})
+        connections = {samples.SERVER: told} if clients is not None else {}
+        first = at(0, {}).metrics
+        lost = replace(sample, connections=connections, metrics=first)
+        return samples.with_source(lost, "metrics", "error", "timeout")
+
+    return change
 
 
 @pytest.mark.parametrize(
@@ -67,6 +82,9 @@ def stale_page(number: int, sample: Sample) -> Sample:
         pytest.param(changed(still(90), log_line), [], id="the log goes on"),
         pytest.param(changed(still(90), stale_page), [], id="the page is old, so nobody knows"),
         pytest.param([moment(0), moment(70), moment(80)], [], id="fewer than three pages"),
+        pytest.param(changed(still(70), silent(clients=3)), ["critical"], id="HTTP is silent, clients are connected"),
+        pytest.param(changed(still(70), silent(clients=0)), [], id="HTTP is silent, nobody is connected"),
+        pytest.param(changed(still(70), silent(clients=None)), [], id="HTTP is silent, connections unread"),
     ],
 )
 def test_server_hung(told: list[Sample], expected: list[str]) -> None:

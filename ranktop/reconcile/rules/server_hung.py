@@ -18,7 +18,9 @@ def server_hung(context: Context) -> Iterator[Finding]:
     now = context.sample.at_monotonic_seconds
     for server in context.servers:
         activity = context.activities.get(server.id)
-        if activity is None or not activity.is_gpu_read or activity.pages_batchless < limits.hung_pages:
+        if activity is None or not activity.is_gpu_read:
+            continue
+        if activity.pages_batchless < limits.hung_pages and not activity.is_http_silent:
             continue
         idle = activity.idle_seconds(now)
         # Before its first batch a server compiles kernels, on CPUs alone.
@@ -27,7 +29,8 @@ def server_hung(context: Context) -> Iterator[Finding]:
         yield Finding(
             "SERVER-HUNG",
             "critical",
-            f"{activity.door_requests} requests at the door, and for {idle:.0f} s no batch, no log line and no GPU use",
+            f"{activity.door_requests} {'clients' if activity.is_http_silent else 'requests'} at the door, and for "
+            f"{idle:.0f} s no batch, no log line and no GPU use",
             scope="server",
             server=server.id,
             **evidence(
