@@ -30,10 +30,18 @@ def admission_latency(previous: MetricsPage | None, current: MetricsPage) -> Ser
                 then = {}
             counts: dict[float, float] = {}
             for key, count in now.items():
-                bound = float(key.label("le") or "inf")
+                bound = _bound(key)
                 counts[bound] = counts.get(bound, 0.0) + count - then.get(key, 0.0)
             return ServiceLatency(quantile(counts, 0.5), quantile(counts, 0.95), quantile(counts, 0.99))
     return ServiceLatency()
+
+
+def _bound(key: SeriesKey) -> float:
+    """Upper bound of a bucket; one that cannot be read is the open one, which holds no more than all."""
+    try:
+        return float(key.label("le") or "")
+    except ValueError:
+        return float("inf")
 
 
 def _buckets(page: MetricsPage, name: str) -> dict[SeriesKey, float]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from ranktop.reconcile.series import RankLabels, Series
-from ranktop.reconcile.tiers import logical
+from ranktop.reconcile.tiers import is_absent_zero, logical
 
 _TOKENS = {
     "backup": "sglang:hicache_backup_tokens_total",
@@ -32,21 +32,27 @@ class Traffic(Struct, frozen=True):
     window_seconds: float | None = None
 
 
-def traffic(gains: Series, seconds: float | None, ranks: int | None = None) -> Traffic:
-    """The server's traffic over a window of `seconds`, from `series.window`; no rate without a page before."""
+def traffic(gains: Series, seconds: float | None, version: str | None, ranks: int | None = None) -> Traffic:
+    """The server's traffic over a window of `seconds`, from `series.window`; no rate without a page before.
+
+    A counter that is not on the page is 0 where HiCache is on and the version has it: it appears with its first event.
+    """
     if seconds is None:
         return Traffic()
 
-    def rate(tokens: float | None) -> float | None:
+    def rate(name: str, tokens: float | None) -> float | None:
+        if tokens is None and is_absent_zero(gains, name, version):
+            return 0.0
         return None if tokens is None else tokens / seconds
 
+    prefetched, stored = "sglang:prefetched_tokens_total", "sglang:backuped_tokens_total"
     return Traffic(
-        rate(_kv_tokens(gains, _TOKENS["backup"], ranks)),
-        rate(_kv_tokens(gains, _TOKENS["load_back"], ranks)),
-        rate(logical(gains, _TOKENS["evicted"], ranks)),
+        rate(_TOKENS["backup"], _kv_tokens(gains, _TOKENS["backup"], ranks)),
+        rate(_TOKENS["load_back"], _kv_tokens(gains, _TOKENS["load_back"], ranks)),
+        rate(_TOKENS["evicted"], logical(gains, _TOKENS["evicted"], ranks)),
         {key: tokens / seconds for key, tokens in _dropped(gains, ranks).items()},
-        rate(gains.most_over_groups("sglang:prefetched_tokens_total")),
-        rate(gains.most_over_groups("sglang:backuped_tokens_total")),
+        _per_second(gains.most_over_groups(prefetched), seconds),
+        _per_second(gains.most_over_groups(stored), seconds),
         _copy_speed(gains, _COPIES["backup"]),
         _copy_speed(gains, _COPIES["load_back"]),
         seconds,
@@ -71,6 +77,10 @@ def own_labels(series: Series, name: str, rank: RankLabels) -> dict[str, str] | 
         "pp_rank": str(rank.pp),
         "dp_rank": str(rank.dp if is_attention_dp else 0),
     }
+
+
+def _per_second(amount: float | None, seconds: float) -> float | None:
+    return None if amount is None else amount / seconds
 
 
 def _dp_ranks(series: Series) -> frozenset[int]:
@@ -100,8 +110,8 @@ def _dropped(gains: Series, ranks: int | None) -> dict[str, float]:
     return found
 
 
-def _copy_speed(gains: Series, family: str, **labels: str) -> float | None:
+def _copy_speed(gains: Series, family: str) -> float | None:
     """Bytes over the seconds spent copying, both summed over the same ranks."""
-    moved = gains.total(f"{family}_bytes_total", **labels)
-    spent = gains.total(f"{family}_duration_seconds_sum", **labels)
+    moved = gains.total(f"{family}_bytes_total")
+    spent = gains.total(f"{family}_duration_seconds_sum")
     return moved / spent if moved is not None and spent else None

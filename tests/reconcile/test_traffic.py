@@ -18,7 +18,7 @@ BYTES_PER_TOKEN = (656 + 132) * 79
 @pytest.mark.parametrize("name", ["tp8_allsched_hicache_l2l3_scrape", "tp8_default_rank0_scrape"])
 def test_a_servers_traffic(shared: Path, version: str, name: str) -> None:
     second, third = (sample_page(shared, f"{version}_{name}{n}", n * 10.0) for n in (2, 3))
-    found = traffic(window(second, third), 10.0, 8)
+    found = traffic(window(second, third), 10.0, version, 8)
     assert found.backup_tokens_per_second == pytest.approx(14_707.2)
     assert found.load_back_tokens_per_second == pytest.approx(2_406.4)
     assert found.evicted_tokens_per_second == pytest.approx(6_144)
@@ -48,7 +48,10 @@ def test_whose_labels(shared: Path, name: str, rank: RankLabels, labels: dict[st
 
 
 def test_no_window_and_no_counters() -> None:
-    assert traffic(window(None, page("*evicted_tokens_total 5")), None) == Traffic()
-    nothing = traffic(window(page("*token_usage 0"), page("*token_usage 0")), 5.0)
+    assert traffic(window(None, page("*evicted_tokens_total 5")), None, "0.5.18") == Traffic()
+    nothing = traffic(window(page("*token_usage 0"), page("*token_usage 0")), 5.0, "0.5.18")
     assert nothing.backup_tokens_per_second is None
     assert nothing.dropped_tokens_per_second == {}
+    hicache = page("*hicache_host_total_tokens 5")
+    assert traffic(window(hicache, hicache), 5.0, "0.5.18").backup_tokens_per_second == 0.0
+    assert traffic(window(hicache, hicache), 5.0, "0.5.17").backup_tokens_per_second is None
