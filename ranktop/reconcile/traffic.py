@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from ranktop.reconcile.series import RankLabels, Series
+from ranktop.reconcile.series import Series
 from ranktop.reconcile.tiers import is_absent_zero, logical
 
 _TOKENS = {
@@ -59,32 +59,8 @@ def traffic(gains: Series, seconds: float | None, version: str | None, ranks: in
     )
 
 
-def own_labels(series: Series, name: str, rank: RankLabels) -> dict[str, str] | None:
-    """Labels of one rank's samples of a radix or storage family, None where several ranks share one sample.
-
-    They carry the rank within its attention group (`attn_tp_rank`) and the attention DP rank. Under plain DP that rank
-    is 0 for every replica, so replicas are merged.
-    """
-    if not any("tp_rank" in labels for labels, _ in series.rows(name)):
-        return None
-    group = sorted(peer.tp for peer in series.ranks() if (peer.dp, peer.pp) == (rank.dp, rank.pp))
-    first_of_groups = {min(peer.tp for peer in series.ranks() if peer.dp == dp) for dp in _dp_ranks(series)}
-    is_attention_dp = len(first_of_groups) > 1
-    if rank.tp not in group or (series.groups() > 1 and not is_attention_dp):
-        return None
-    return {
-        "tp_rank": str(group.index(rank.tp)),
-        "pp_rank": str(rank.pp),
-        "dp_rank": str(rank.dp if is_attention_dp else 0),
-    }
-
-
 def _per_second(amount: float | None, seconds: float) -> float | None:
     return None if amount is None else amount / seconds
-
-
-def _dp_ranks(series: Series) -> frozenset[int]:
-    return frozenset(peer.dp for peer in series.ranks())
 
 
 def _kv_tokens(gains: Series, name: str, ranks: int | None) -> float | None:
@@ -96,17 +72,13 @@ def _kv_tokens(gains: Series, name: str, ranks: int | None) -> float | None:
 
 
 def _dropped(gains: Series, ranks: int | None) -> dict[str, float]:
+    """Logical tokens by `reason/pool`."""
+    writers = ranks or len(gains.ranks())
     found: dict[str, float] = {}
-    for name in _DROPPED:
-        for reason, pool in {(labels.get("reason", ""), labels.get("pool", "kv")) for labels, _ in gains.rows(name)}:
-            tokens = [
-                value
-                for labels, value in gains.rows(name)
-                if (labels.get("reason", ""), labels.get("pool", "kv")) == (reason, pool)
-            ]
-            writers = ranks or len(gains.ranks())
-            if writers:
-                found[f"{reason or 'dropped'}/{pool}"] = sum(tokens) * gains.groups() / writers
+    for name in _DROPPED if writers else ():
+        for labels, tokens in gains.rows(name):
+            key = f"{labels.get('reason') or 'dropped'}/{labels.get('pool', 'kv')}"
+            found[key] = found.get(key, 0.0) + tokens * gains.groups() / writers
     return found
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ranktop.reconcile.series import RankLabels, Series, window
-from ranktop.reconcile.traffic import Traffic, own_labels, traffic
+from ranktop.reconcile.series import window
+from ranktop.reconcile.traffic import Traffic, traffic
 from tests.reconcile.pages import page, sample_page
 
 BYTES_PER_TOKEN = (656 + 132) * 79
@@ -29,22 +29,6 @@ def test_a_servers_traffic(shared: Path, version: str, name: str) -> None:
     assert found.backup_copy_bytes_per_second == pytest.approx(
         8 * 147_072 * BYTES_PER_TOKEN / sum(seconds_of_a_rank), rel=0.01
     )
-
-
-@pytest.mark.shared
-@pytest.mark.parametrize(
-    ("name", "rank", "labels"),
-    [
-        ("0.5.23_dp2_tp4_dpattention_default", RankLabels(1, 0, 3), {"tp_rank": "1", "pp_rank": "0", "dp_rank": "1"}),
-        ("0.5.23_dp2_tp4_plain_default", RankLabels(1, 0, 3), None),
-        ("0.5.23_tp8_default_rank0_scrape1", RankLabels(0, 0, 3), {"tp_rank": "3", "pp_rank": "0", "dp_rank": "0"}),
-        ("0.5.23_tp8_default_rank0_scrape1", RankLabels(0, 0, 9), None),
-        ("0.5.18_tp8_default_rank0_scrape1", RankLabels(0, 0, 3), None),
-    ],
-)
-def test_whose_labels(shared: Path, name: str, rank: RankLabels, labels: dict[str, str] | None) -> None:
-    series = Series(sample_page(shared, name))
-    assert own_labels(series, "sglang:hicache_backup_bytes_total", rank) == labels
 
 
 def test_no_window_and_no_counters() -> None:
