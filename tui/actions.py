@@ -60,6 +60,7 @@ ACTIONS: tuple[Action, ...] = (
     Action("n", "n", "next_breach", "to the next breach"),
     Action("N", "N", "previous_breach", "to the breach before"),
     Action("t", "t", "ask_time", "jump to a time: 14:03, 14:03:27 or -10m"),
+    Action("w", "w", "ask_what_if", "what if: another size, ratio or rank count beside the present plan"),
     Action("y", "y", "copy_finding", "copy the finding as Markdown (OSC 52)"),
     Action("T", "T", "next_theme", "next colour theme"),
     Action("ctrl+p", "^p", "command_palette", "all actions by name"),

@@ -25,6 +25,7 @@ from tui.views.finding_detail import FindingDetail, as_markdown
 from tui.views.rank_detail import RankDetail
 from tui.views.sorting import next_sort
 from tui.views.view import UNSORTED, FindingTarget, Frame, RankTarget, Sort, View
+from tui.views.what_if import WhatIf
 from tui.widgets.ask import Ask
 
 TICK_SECONDS = 1.0
@@ -188,6 +189,15 @@ class RanktopApp(App[None]):
         if when is None:
             self.notify(f"{text!r} is no time (like 14:03, 14:03:27 or -10m)", severity="warning", markup=False)
         self._go_to(when)
+
+    def action_ask_what_if(self) -> None:
+        self._ask("what if: flags over the present launch, like --hicache-size 96", self._use_what_if)
+
+    def _use_what_if(self, text: str) -> None:
+        if text.strip():
+            self._stack = [self._stack[0], WhatIf(text.strip())]
+            self._main.forget_cursor()
+            self._draw()
 
     def _now(self) -> float:
         newest = self._newest.sample.at_unix_seconds if self._newest else 0.0
