@@ -139,3 +139,9 @@ def test_a_coming_rank_is_looked_at_every_time_then_less_often() -> None:
     assert 120 <= looks <= 140
     watchlist.forget("7")
     assert watchlist.due() == []
+
+
+def test_an_offset_in_proc_is_a_pid() -> None:
+    new, own = NewPids("/proc"), os.getpid()
+    assert new._listed(own - 1, own) == [own]
+    assert own not in (new._listed(own, own + 1000) or [])
