@@ -14,18 +14,19 @@ from ranktop.reconcile.lines.growth import with_pool_growth
 from ranktop.reconcile.lines.hbm import hbm_lines
 from ranktop.reconcile.lines.host import expected_pools, pool_lines, process_lines
 from ranktop.reconcile.lines.layers import layer_line
-from ranktop.reconcile.lines.logged import logged_pool_lines
+from ranktop.reconcile.lines.logged import logged_free_line, logged_pool_lines
 from ranktop.reconcile.lines.node import node_lines, request_lines
 from ranktop.reconcile.lines.pd import pd_lines
 from ranktop.reconcile.lines.placement import local_line
 from ranktop.reconcile.lines.rates import rate_lines
 from ranktop.reconcile.lines.tokens import token_lines
 from ranktop.reconcile.logged import LoggedServer, tag_of
+from ranktop.reconcile.logged_hbm import LoggedHbm, logged_hbm
 from ranktop.reconcile.pageranks import page_tags
 from ranktop.reconcile.pins import Pins, judge_pins
 from ranktop.reconcile.plans import ServerPlan
 from ranktop.reconcile.pools import PoolMatch, match_pools
-from ranktop.reconcile.reported import reported
+from ranktop.reconcile.reported import Reported, reported
 from ranktop.reconcile.thresholds import Thresholds
 from ranktop.reconcile.verdict import (
     Line,
@@ -61,7 +62,7 @@ def server_ids(sample: Sample, logged: Mapping[str, LoggedServer]) -> tuple[str,
     processes = sample.processes or Processes()
     ids = [server.id for server in processes.servers]
     ids += [rank.server for rank in processes.ranks]
-    ids += [*sample.infos, *sample.metrics, *sample.loads]
+    ids += [*sample.infos, *sample.metrics, *sample.loads, *sample.requests]
     # A log outlives its server: on a live node it names none that is gone.
     ids += logged if sample.processes is None else ()
     return tuple(dict.fromkeys(ids))
@@ -232,6 +233,13 @@ def _told(view: NodeView, server: ServerVerdict, name: str, tag: RankTag, plan: 
     return told
 
 
+def _logged_hbm(view: NodeView, server: str, tag: str, said: Reported) -> LoggedHbm | None:
+    """Read only for a rank that does not report its own: a page is cheaper than the log."""
+    if said.weights_bytes is not None and not said.memory_is_group:
+        return None
+    return logged_hbm(view.log, server, tag)
+
+
 def _matches(sample: Sample, process: RankProcess | None, plan: RankPlan | None) -> tuple[PoolMatch, ...] | None:
     if process is None or process.pid not in sample.mappings:
         return None
@@ -267,8 +275,15 @@ def _rank(
     source: Source = "simulated" if sample.gpus is not None and sample.gpus.source == "simulated" else "measured"
     gpu_node = found.gpu.numa_node if found else None
     placements = sample.placements.get(process.pid, ()) if process else ()
+    logged = view.logged.get(server.id)
+    free_bytes = logged.device_free_bytes.get(tag) if logged is not None and process is None else None
     lines: tuple[Line, ...] = (
-        *hbm_lines(found, source, plan, told.said, _why_no_gpu(sample)),
+        *(
+            logged_free_line(line, free_bytes)
+            for line in hbm_lines(
+                found, source, plan, told.said, _why_no_gpu(sample), _logged_hbm(view, server.id, tag, told.said)
+            )
+        ),
         *_pool_lines(view, server.id, tag, plan, matches, process),
         *process_lines(process, pins, plan),
         local_line(placements, gpu_node, sample.numa or (), view.thresholds),

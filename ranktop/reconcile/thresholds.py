@@ -42,7 +42,9 @@ class Thresholds(Struct, frozen=True):
     unexplained_warn_bytes: float = 10 * 2**30
     """HOST-SHM-UNEXPLAINED: as much as the start-up reserve, warn."""
     teardown_seconds: float = 10.0
-    """HOST-TEARDOWN: for how long a rank is in D or Z."""
+    """HOST-TEARDOWN: for how long a rank is in D, with nothing that says it ends."""
+    ending_seconds: float = 4.0
+    """HOST-TEARDOWN, HBM-ORPHAN: for how long a rank is dead, gone or without its server."""
     exit_grace_seconds: float = 3.0
     """RANK-DEAD: by how much a main process may outlive all its ranks."""
     exit_seconds: float = 600.0

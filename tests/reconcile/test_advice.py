@@ -39,7 +39,7 @@ def strings(path: Path) -> Iterator[str]:
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
             yield node.value
         elif isinstance(node, ast.JoinedStr):
-            yield "".join(part.value for part in node.values if isinstance(part, ast.Constant))
+            yield "".join(str(part.value) for part in node.values if isinstance(part, ast.Constant))
 
 
 def findings_of(path: Path) -> Iterator[tuple[int, set[str]]]:

@@ -102,7 +102,7 @@ def test_a_scheduler_without_its_server_holds_hbm() -> None:
     finding = only(judge(story(12, orphaned)), "HBM-ORPHAN")
     assert (finding.severity, finding.ranks) == ("breach", ("TP1",))
     assert (finding.evidence["hbm_bytes"], finding.evidence["start_ticks"]) == (137 * GB, 201)
-    assert found(judge(story(6, orphaned)), "HBM-ORPHAN") == [], "it may be ending"
+    assert found(judge(story(3, orphaned)), "HBM-ORPHAN") == [], "it may be ending"
     assert found(judge(story(12, lambda s: orphaned(s, "D"))), "HBM-ORPHAN") == [], "it is ending"
     assert found(judge(story(12, lambda s: replace(orphaned(s), gpus=None))), "HBM-ORPHAN") == []
 

@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from ranktop.plan.plan import GIB, RankPlan
 from ranktop.reconcile.compare import compare, reading
 from ranktop.reconcile.gpus import RankGpu
+from ranktop.reconcile.logged_hbm import LoggedHbm
 from ranktop.reconcile.reported import Reported
 from ranktop.reconcile.verdict import Line, Source
 
 _KV_TOLERANCE_BYTES = GIB // 20
 """SGLang reports GiB as a difference of free memory, rounded by the allocator."""
 
+_UNSAID = "SGLang has not told it (no metrics page, no server info, no log line of this rank)"
+
 
 def hbm_lines(
-    found: RankGpu | None, source: Source, plan: RankPlan | None, said: Reported, missing: str
+    found: RankGpu | None,
+    source: Source,
+    plan: RankPlan | None,
+    said: Reported,
+    missing: str,
+    logged: LoggedHbm | None = None,
 ) -> Iterator[Line]:
-    """`missing` says why there is no GPU. `said` is what SGLang's metrics or server info give."""
+    """`missing` says why there is no GPU. `said` is what SGLang's metrics or server info give, `logged` its log."""
     gpu = found.gpu if found else None
     why = gpu.detail or gpu.state if gpu and gpu.state != "ok" else missing
     yield reading("hbm.total", gpu.total_bytes if gpu else None, source=source, missing=why)
@@ -25,27 +34,43 @@ def hbm_lines(
     process = found.process.used_bytes if found and found.process else None
     no_process = why if gpu is None else "NVML shows no process with this rank's pid on its GPU"
     yield reading("hbm.process", process, source=source, missing=no_process)
-    unsaid = "SGLang has not reported it (no metrics page and no server info)"
-    yield reading("hbm.weights", said.weights_bytes, source="reported", missing=unsaid, group=said.memory_is_group)
+    logged = logged or LoggedHbm()
+    weights = _told(said.weights_bytes, logged.weights_bytes, said.memory_is_group)
+    kv = _told(said.kv_bytes, logged.kv_bytes, said.memory_is_group)
+    graphs = _told(said.graphs_bytes, logged.graphs_bytes, said.memory_is_group)
+    yield reading("hbm.weights", weights.size_bytes, source=weights.source, missing=_UNSAID, group=weights.group)
     device = plan.device if plan else None
     yield compare(
         "hbm.kv",
         device.pool_bytes - (device.scratch_bytes or 0) if device and device.pool_bytes is not None else None,
-        said.kv_bytes,
-        tolerance=max(_KV_TOLERANCE_BYTES, 0.005 * (said.kv_bytes or 0)),
-        source="reported" if said.kv_bytes is not None else "computed",
-        detail="" if said.kv_bytes is not None else unsaid,
-        group=said.memory_is_group and said.kv_bytes is not None,
+        kv.size_bytes,
+        tolerance=max(_KV_TOLERANCE_BYTES, 0.005 * (kv.size_bytes or 0)),
+        source=kv.source if kv.size_bytes is not None else "computed",
+        detail="" if kv.size_bytes is not None else _UNSAID,
+        group=kv.group,
     )
-    yield reading("hbm.graphs", said.graphs_bytes, source="reported", missing=unsaid, group=said.memory_is_group)
+    yield reading("hbm.graphs", graphs.size_bytes, source=graphs.source, missing=_UNSAID, group=graphs.group)
     for name, planned in (
         ("hbm.scratch", device.scratch_bytes if device else None),
         ("hbm.staging", device.staging_bytes if device else None),
     ):
         yield compare(name, planned, None, source="computed", detail="part of hbm.rest; nothing tells it apart")
-    parts = (process, said.weights_bytes, said.kv_bytes, said.graphs_bytes)
+    parts = (process, weights.size_bytes, kv.size_bytes, graphs.size_bytes)
     rest = None
     if process is not None and None not in parts:
         rest = process - sum(part or 0 for part in parts[1:])
     yield reading("hbm.rest", rest, source="inferred", missing="needs NVML's process figure and SGLang's three")
     yield reading("hbm.torch", None, source=None, missing="no public source today")
+
+
+class _Told(NamedTuple):
+    size_bytes: int | None
+    source: Source | None
+    group: bool
+
+
+def _told(reported: int | None, logged: int | None, is_group: bool) -> _Told:
+    """The rank's own report, else its own log, else what its group reports."""
+    if logged is not None and (reported is None or is_group):
+        return _Told(logged, "logged", False)
+    return _Told(reported, "reported" if reported is not None else None, is_group and reported is not None)

@@ -61,7 +61,7 @@ def gpu_ecc(context: Context) -> Iterator[Finding]:
 def nvml_broken(context: Context) -> Iterator[Finding]:
     """NVML should answer and does not, as a whole or for some GPUs; what is blind meanwhile."""
     state = next((state for state in context.sample.sources if state.name == "nvml"), None)
-    since = context.sample.at_unix_seconds - context.thresholds.event_seconds
+    since = context.since(context.thresholds.event_seconds)
     mismatch = next(iter(context.incidents.of("driver_mismatch", since_unix_seconds=since)), None)
     if state is not None and state.state == "error":
         yield Finding(

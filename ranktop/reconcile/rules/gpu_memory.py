@@ -22,14 +22,14 @@ def hbm_over(context: Context) -> Iterator[Finding]:
     """An allocation on the GPU failed; or what is neither weights, KV nor graphs passed its own baseline and still
     rises, or the server retracts requests for memory. Little free HBM alone is how SGLang is meant to run.
     """
-    since = context.sample.at_unix_seconds - context.thresholds.event_seconds
+    since = context.since(context.thresholds.event_seconds)
     failures = _failures(context, since)
     for (server, rank), event in failures.items():
         yield _failed(context, event, server, rank)
     retracting = {
         event.server
         for event in context.incidents.of(
-            "retract", since_unix_seconds=context.sample.at_unix_seconds - context.thresholds.hbm_rising_seconds
+            "retract", since_unix_seconds=context.since(context.thresholds.hbm_rising_seconds)
         )
     }
     for rank in context.ranks:
@@ -70,7 +70,7 @@ def hbm_orphan(context: Context) -> Iterator[Finding]:
         if since is None or not used or rank.state in ("D", "Z", "X"):
             continue
         seconds = context.sample.at_monotonic_seconds - since
-        if seconds >= context.thresholds.teardown_seconds:
+        if seconds >= context.thresholds.ending_seconds:
             yield Finding(
                 "HBM-ORPHAN",
                 "breach",

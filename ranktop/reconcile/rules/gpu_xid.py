@@ -22,7 +22,7 @@ _Owner = tuple[str | None, str | None]
 
 def gpu_xid(context: Context) -> Iterator[Finding]:
     """One finding for every rank (or the node) that a root was reported of; its victims are counted in it."""
-    since = context.sample.at_unix_seconds - context.thresholds.event_seconds
+    since = context.since(context.thresholds.event_seconds)
     events = sorted(context.incidents.of("xid", since_unix_seconds=since), key=lambda event: event.at_unix_seconds)
     if not events:
         return

@@ -35,7 +35,7 @@ class Grew(NamedTuple):
 
 def oom_kill(context: Context) -> Iterator[Finding]:
     """One finding a victim, by the kernel's log; without it, one by the kernel's and the cgroups' counts."""
-    since = context.sample.at_unix_seconds - context.thresholds.event_seconds
+    since = context.since(context.thresholds.event_seconds)
     kills = list(context.incidents.of("oom_kill", since_unix_seconds=since))
     newest: dict[tuple[str | None, str | None], Event] = {}
     for event in kills:
@@ -98,8 +98,8 @@ def _counted(context: Context) -> Iterator[Finding]:
     yield Finding(
         "HOST-OOM-KILL",
         "critical",
-        f"{ours or on_host} processes were killed for memory {where} in the last {seconds / 60:.0f} min; the kernel's "
-        f"log, which names them, was not readable. {_who_grew(grew)}",
+        f"{ours or on_host} kills for memory {where} in the last {seconds / 60:.0f} min; the kernel's log, "
+        f"which names the victims, was not readable. {_who_grew(grew)}",
         evidence={
             "kills": ours or on_host,
             "grew_last": grew.rank,

@@ -22,15 +22,14 @@ _ADVICE = (
 
 def not_pinned(context: Context) -> Iterator[Finding]:
     """cudaHostRegister failed, by the server's or the kernel's log; or fewer pins are out than pools are mapped."""
-    since = context.sample.at_unix_seconds - context.thresholds.event_seconds
+    since = context.since(context.thresholds.event_seconds)
     failed = {
         (event.server, event.rank): event for event in context.incidents.of("pin_failed", since_unix_seconds=since)
     }
-    known = {(server, rank) for server, rank in failed if rank is not None}
-    for (server, rank), event in failed.items():
-        # What the kernel says of a rank's failure is the same failure.
-        if rank is not None or not known:
-            yield _failed(event, server, rank)
+    by_server = {owner: event for owner, event in failed.items() if owner[0] is not None}
+    # What the kernel says is the same failure, without the rank.
+    for (server, rank), event in (by_server or failed).items():
+        yield _failed(event, server, rank)
     if not failed:
         yield from _contradicted(context)
 
@@ -69,7 +68,8 @@ def _contradicted(context: Context) -> Iterator[Finding]:
         return
     track = context.history.track(("", "", PINS), limits.sustained_seconds)
     # Unpinning and registering pass through this state within seconds.
-    if not covers(track, limits.sustained_seconds) or max(track.values) >= CONTRADICTED_BELOW_RATIO * matched:
+    is_lasting = context.since_start or covers(track, limits.sustained_seconds)
+    if not is_lasting or max(track.values) >= CONTRADICTED_BELOW_RATIO * matched:
         return
     yield Finding(
         "HOST-NOT-PINNED",

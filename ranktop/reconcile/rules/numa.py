@@ -69,7 +69,7 @@ def numa_unknown(context: Context) -> Iterator[Finding]:
                 sources={"answer": "measured"},
                 advice="run ranktop as the ranks' user or as root with CAP_SYS_PTRACE; `ranktop doctor` says which",
             )
-    since = context.sample.at_unix_seconds - context.thresholds.event_seconds
+    since = context.since(context.thresholds.event_seconds)
     refused = {event.server: event for event in context.incidents.of("numa_failed", since_unix_seconds=since)}
     for server in context.servers:
         event = refused.get(server.id)

@@ -93,6 +93,10 @@ class Context(Struct, frozen=True):
         since = float("-inf") if self.since_start else self.sample.at_unix_seconds - seconds
         return tuple(event for event in self.log.all_of(server, kind) if event.at_unix_seconds >= since)
 
+    def since(self, seconds: float) -> float:
+        """Unix time before which what happened is history; nothing is, where no more samples will come."""
+        return float("-inf") if self.since_start else self.sample.at_unix_seconds - seconds
+
     def ready_for_seconds(self, server: str) -> float | None:
         """How long a server has been ready, None while it is not."""
         since = self.ready_since.get(server)

@@ -24,17 +24,18 @@ def teardown(context: Context) -> Iterator[Finding]:
     for (server, rank), process in _stuck(context).items():
         since = context.stuck_since[server, rank]
         seconds = context.sample.at_monotonic_seconds - since
-        if seconds < context.thresholds.teardown_seconds:
+        if seconds < context.thresholds.ending_seconds:
             continue
         death = why_ended(context, server, rank, process.pid, context.sample.at_unix_seconds)
         is_ending = process.orphan is True or process.state in ("Z", "X") or death.orderly is not None
-        if not is_ending and context.ready_for_seconds(server) is None:
+        is_long = seconds >= context.thresholds.teardown_seconds
+        if not is_ending and (not is_long or context.ready_for_seconds(server) is None):
             continue
         yield from _still_holds(context, process, seconds, hbm.get(process.pid), is_ending=is_ending)
     for gone in context.gone:
         seconds = context.sample.at_unix_seconds - gone.gone_unix_seconds
         held = hbm.get(gone.process.pid)
-        if held is not None and seconds >= context.thresholds.teardown_seconds:
+        if held is not None and seconds >= context.thresholds.ending_seconds:
             yield from _still_holds(context, gone.process, seconds, held, is_ending=True, is_gone=True)
 
 
