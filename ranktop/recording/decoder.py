@@ -37,7 +37,7 @@ class PartValues:
             return known[1]
         found = row()
         try:
-            value = typed(key, self._schema_of(found.schema_id).value(found.numbers, found.changed_words))
+            value = typed(key, self._schema_of(found.schema_id).value(*msgspec.structs.astuple(found)[1:]))
         except msgspec.ValidationError as problem:
             raise Damaged(f"part {key[0] or 'sample'!r}: {problem}") from problem
         self._latest[key] = (identity, value)
@@ -94,7 +94,7 @@ class OpenChunk:
         parts: dict[Key, Any] = {}
         for key, (starts, runs) in self._runs.items():
             index = bisect_right(starts, position) - 1
-            if index < 0 or runs[index].table is None:
+            if index < 0 or runs[index].segment.schema_id is None:
                 continue
             run = runs[index]
             number = bisect_right(run.segment.starts, position) - 1
@@ -126,11 +126,17 @@ class OpenChunk:
         rows = len(segment.starts)
         if segment.changed_words and len(segment.changed_words) != rows:
             raise ValueError("words do not fit their rows")
+        if segment.loose:
+            if len(segment.loose) != rows:
+                raise ValueError("loose rows do not fit their starts")
+            return _Run(segment, None)
         base = schema_of(segment.schema_id).schema.base
         return _Run(segment, Table(segment.kinds, segment.constants, segment.mixed, rows, base, self._lanes))
 
     def _row(self, run: _Run, number: int) -> PartRow:
-        assert run.table is not None
-        assert run.segment.schema_id is not None
+        if run.segment.loose:
+            return run.segment.loose[number]
+        if run.table is None or run.segment.schema_id is None:
+            raise Damaged("a part is missing that every sample has")
         words = run.segment.changed_words
         return PartRow(run.segment.schema_id, run.table.row(number, self._lanes), words[number] if words else {})

@@ -22,15 +22,22 @@ from ranktop.sample import Sample
 MAX_CHANGED_WORDS_SHARE = 0.25
 """More words than that have changed: a new schema is cheaper."""
 
+MAX_NEW_SCHEMAS = 3
+"""So many of one part in one minute; after that its rows are loose: lists of finished requests never look alike."""
+
 _REMEMBERED_SCHEMAS = 256
 
 
 class PartRow(Struct, frozen=True, array_like=True):
-    """One part at one instant. The same object stands in every sample until the part changes."""
+    """One part at one instant. The same object stands in every sample until the part changes.
+
+    `loose` is (shape, words) of a row that has only the layout in common with its schema.
+    """
 
     schema_id: int
     numbers: list[Number]
     changed_words: dict[int, Any]
+    loose: tuple[list[int], list[Any]] | None = None
 
 
 class TailPart(Struct, frozen=True, array_like=True):
@@ -44,7 +51,7 @@ class TailPart(Struct, frozen=True, array_like=True):
 class Segment(Struct, frozen=True, array_like=True):
     """Rows of one part under one schema in one chunk. `starts` are the samples from which each row holds.
 
-    A schema id of None: from there on the part is missing.
+    A schema id of None: from there on the part is missing. With `loose` the rows are there, and not in columns.
     """
 
     schema_id: int | None
@@ -53,6 +60,7 @@ class Segment(Struct, frozen=True, array_like=True):
     constants: list[Number] = []
     mixed: list[list[Number]] = []
     changed_words: list[dict[int, Any]] = []
+    loose: list[PartRow] = []
 
 
 class ChunkPart(Struct, frozen=True, array_like=True):
@@ -92,6 +100,7 @@ class _Part:
         self.schema_id = 0
         self.row: PartRow | None = None
         self.tail = b""
+        self.new_schemas = 0
 
 
 class Encoder:
@@ -142,6 +151,8 @@ class Encoder:
         used = {segment.schema_id for part in parts for segment in part.segments if segment.schema_id is not None}
         kept = {schema_id for schema_id, _ in self._known.values()} | {part.schema_id for part in self._parts.values()}
         self._bases = {schema_id: base for schema_id, base in self._bases.items() if schema_id in kept}
+        for part in self._parts.values():
+            part.new_schemas = 0
         return Chunk(len(minute), parts, *lanes.packed()), used
 
     def forget_schemas_but(self, used: set[int]) -> None:
@@ -154,47 +165,59 @@ class Encoder:
         part.value = value
         schema = part.schema
         changed = _changed(flat.words, schema.words) if part.row is not None and flat.shape == schema.shape else None
-        if changed is None:
-            part.schema_id, part.schema = self._stored(Schema(part.layout, flat.shape, flat.words, flat.numbers), new)
-            changed = {}
-        part.row = PartRow(part.schema_id, flat.numbers, changed)
+        if changed is not None:
+            part.row = PartRow(part.schema_id, flat.numbers, changed)
+        elif self._store(part, Schema(part.layout, flat.shape, flat.words, flat.numbers), new):
+            part.row = PartRow(part.schema_id, flat.numbers, {})
+        else:
+            part.row = PartRow(part.schema_id, flat.numbers, {}, (flat.shape, flat.words))
         part.tail = msgspec.msgpack.encode(TailPart(*key, part.row))
 
-    def _stored(self, schema: Schema, new: list[NewSchema]) -> tuple[int, Schema]:
-        """The id of that schema, and the schema as stored: one that was seen lately may have another first row."""
+    def _store(self, part: _Part, schema: Schema, new: list[NewSchema]) -> bool:
+        """Give the part that schema. False when it has had too many new ones in this minute.
+
+        One that was seen lately is not stored again; its first row may be another one.
+        """
         identity = msgspec.msgpack.encode((schema.layout, schema.shape, schema.words))
         digest = hashlib.blake2b(identity, digest_size=16).digest()
         known = self._known.get(digest)
-        if known is not None:
+        if known is None:
+            if part.new_schemas >= MAX_NEW_SCHEMAS:
+                return False
+            part.new_schemas += 1
+            self.last_schema_id += 1
+            known = self._known[digest] = (self.last_schema_id, schema)
+            self._bases[self.last_schema_id] = schema.base
+            new.append(NewSchema(self.last_schema_id, schema.encoded()))
+            if len(self._known) > _REMEMBERED_SCHEMAS:
+                self._known.popitem(last=False)
+        else:
             self._known.move_to_end(digest)
-            return known
-        self.last_schema_id += 1
-        self._known[digest] = (self.last_schema_id, schema)
-        self._bases[self.last_schema_id] = schema.base
-        if len(self._known) > _REMEMBERED_SCHEMAS:
-            self._known.popitem(last=False)
-        new.append(NewSchema(self.last_schema_id, schema.encoded()))
-        return self.last_schema_id, schema
+        part.schema_id, part.schema = known
+        return True
 
     def _segments(self, rows: list[PartRow | None], lanes: Lanes) -> list[Segment]:
         """Runs of rows under one schema; a row that stands for several samples is laid once."""
-        runs: list[tuple[int | None, list[int], list[PartRow]]] = []
+        runs: list[tuple[tuple[int, bool] | None, list[int], list[PartRow]]] = []
         before: object = self
         for position, row in enumerate(rows):
             if row is before:
                 continue
             before = row
-            schema_id = None if row is None else row.schema_id
-            if not runs or runs[-1][0] != schema_id:
-                runs.append((schema_id, [], []))
+            kind = None if row is None else (row.schema_id, row.loose is not None)
+            if not runs or runs[-1][0] != kind:
+                runs.append((kind, [], []))
             runs[-1][1].append(position)
             if row is not None:
                 runs[-1][2].append(row)
-        return [self._segment(schema_id, starts, held, lanes) for schema_id, starts, held in runs]
+        return [self._segment(starts, held, lanes) for _, starts, held in runs]
 
-    def _segment(self, schema_id: int | None, starts: list[int], rows: list[PartRow], lanes: Lanes) -> Segment:
-        if schema_id is None:
+    def _segment(self, starts: list[int], rows: list[PartRow], lanes: Lanes) -> Segment:
+        if not rows:
             return Segment(None, starts)
+        schema_id = rows[0].schema_id
+        if rows[0].loose is not None:
+            return Segment(schema_id, starts, loose=rows)
         kinds, constants, mixed = pack([row.numbers for row in rows], self._bases[schema_id], lanes)
         words = [row.changed_words for row in rows]
         return Segment(schema_id, starts, kinds, constants, mixed, words if any(words) else [])

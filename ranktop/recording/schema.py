@@ -42,15 +42,20 @@ class KnownSchema:
         except (msgspec.MsgspecError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as problem:
             raise Damaged(f"a schema cannot be read: {problem}") from problem
 
-    def value(self, numbers: list[Number], changed_words: Mapping[int, Any]) -> Any:
-        """One value as builtins. Damaged when the numbers do not fit the shape."""
-        words = self.schema.words
+    def value(
+        self,
+        numbers: list[Number],
+        changed_words: Mapping[int, Any],
+        loose: tuple[list[int], list[Any]] | None = None,
+    ) -> Any:
+        """One value as builtins; `loose` is its own shape and words. Damaged when the numbers do not fit the shape."""
+        shape, words = loose or (self.schema.shape, self.schema.words)
         try:
             if changed_words:
                 words = words.copy()
                 for index, word in changed_words.items():
                     words[index] = word
-            source = Source(numbers, words, self.schema.shape)
+            source = Source(numbers, words, shape)
             value = self._build(source)
         except (ValueError, TypeError, KeyError, IndexError, StopIteration, RecursionError) as problem:
             raise Damaged(f"a row does not fit its schema: {problem!r}") from problem

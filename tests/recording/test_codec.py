@@ -17,7 +17,7 @@ from ranktop.recording.encoder import Encoder
 from ranktop.recording.errors import Damaged
 from ranktop.recording.layout import Flat, Source, builder, flattener, layout_of
 from ranktop.recording.schema import KnownSchema
-from ranktop.sample import Event, Gpus, Host, Sample, ServerInfo, SourceState
+from ranktop.sample import Event, Gpus, Host, RequestRecord, Sample, ServerInfo, SourceState
 from recording.node import SyntheticNode
 
 NUMBERS = st.one_of(
@@ -78,6 +78,19 @@ def test_a_rank_more_and_a_word_changed() -> None:
     renamed = replace(small, sources=tuple(replace(source, detail="it said so") for source in small.sources))
     one = replace(small, sources=(replace(small.sources[0], state="error"), *small.sources[1:]))
     same([small, large, small, renamed, one, small])
+
+
+def test_lists_that_never_look_alike_need_no_schema_each() -> None:
+    base = SyntheticNode(ranks=1).sample()
+    samples = [
+        replace(
+            base,
+            requests={"s": tuple(RequestRecord(f"population {second}", float(index)) for index in range(second % 7))},
+        )
+        for second in range(40)
+    ]
+    same(samples)
+    assert len(Recorder(samples).schemas) < 30
 
 
 def test_free_json_keeps_true_and_one_apart() -> None:
