@@ -67,7 +67,9 @@ class NvmlCollector:
         self._opened = self.session.opened
 
     def _row(self, reader: DeviceReader, worker: Worker[Gpu], deadline: float) -> Gpu:
-        gpu = worker.answer(deadline - time.monotonic())
+        # One that was overdue before is not waited for again: the other rows must not come late for it.
+        is_overdue = (worker.busy_seconds or 0.0) > self._deadline_seconds
+        gpu = worker.answer(0.0 if is_overdue else deadline - time.monotonic())
         if gpu is not None:
             return gpu
         seconds = worker.busy_seconds or 0.0

@@ -80,7 +80,8 @@ class NvmlSession:
                 self._close()
                 raise NoData("NVML was let go on request, a GPU can be reset now", "released")
             if self._refused is not None and (self._lasts or 0 <= self._retry_at - now <= RETRY_SECONDS):
-                raise self._refused
+                # Without its traceback, to which every raise of the same exception would add.
+                raise self._refused.with_traceback(None)
             if self._nvml is None:
                 try:
                     self._nvml = self._initialised()

@@ -40,7 +40,7 @@ class XidCollector:
         if self._listener is None or self._listener.opened != self._session.opened:
             self._listener = _Listener(nvml, self._session.opened, self._events, self._wall)
         if self._listener.refusal is not None:
-            raise self._listener.refusal
+            raise self._listener.refusal.with_traceback(None)
         found: list[Event] = []
         while not self._events.empty():
             found.append(self._events.get())

@@ -257,6 +257,9 @@ def test_a_gpu_that_hangs_costs_its_own_row(driver: Callable[..., Driver], tmp_p
     assert time.monotonic() - started < 2
     assert (first.state, hanging.state, last.state) == ("ok", "hanging", "ok")
     assert (hanging.uuid, hanging.used_bytes) == ("GPU-0000-1", None)
+    started = time.monotonic()
+    assert read(nvml)[1].state == "hanging"
+    assert time.monotonic() - started < 0.25
     assert all(thread.daemon for thread in threading.enumerate() if thread.name.startswith("ranktop"))
     nvml.session.release()
     with pytest.raises(SourceError, match="GPU 1"):
@@ -358,6 +361,17 @@ def test_a_process_quits_at_once_while_nvml_hangs(libraries: dict[str, Path], tm
     done = subprocess.run([sys.executable, "-c", QUIT], env=env, capture_output=True, text=True, timeout=20)
     assert json.loads(done.stdout.replace("'", '"')) == ["ok", "hanging"]
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_lasting_refusal_does_not_grow(driver: Callable[..., Driver], tmp_path: Path) -> None:
+    driver().say(init=18)
+    nvml = collector(tmp_path)
+    depths: list[int] = []
+    for _ in range(3):
+        with pytest.raises(SourceError) as caught:
+            nvml.read(None, 0.0)
+        depths.append(len(caught.traceback))
+    assert depths[1] == depths[2]
 
 
 def test_no_library_is_an_ordinary_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
