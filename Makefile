@@ -9,13 +9,14 @@ WORKERS ?= 4
 $(VENV)/.ready: requirements.lock pyproject.toml
 	@if command -v uv >/dev/null 2>&1; then \
 		uv venv -q --allow-existing --python $(PYTHON) $(VENV) && \
-		uv pip install -q --python $(PY) --require-hashes -r requirements.lock && \
+		uv pip install -q --compile-bytecode --python $(PY) --require-hashes -r requirements.lock && \
 		uv pip install -q --python $(PY) --no-deps --no-build-isolation -e . ; \
 	else \
 		$(PYTHON) -m venv $(VENV) && \
 		$(PY) -m pip install -q --disable-pip-version-check --require-hashes -r requirements.lock && \
 		$(PY) -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e . ; \
 	fi
+	@$(PY) -m compileall -q ranktop collectors tui themes
 	@touch $@
 
 demo: $(VENV)/.ready

@@ -25,7 +25,6 @@ HANG_SECONDS = 3.0
 STALE_PERIODS = 3
 _FIRST_PROCESSES_SECONDS = 0.5
 
-_DICT_PARTS = frozenset({"metrics", "infos", "loads"})
 _log = logging.getLogger(__name__)
 
 
@@ -94,7 +93,7 @@ class Poller:
             part = slot.state.part
             if not slot.has_value or part == "events":
                 continue
-            if part in _DICT_PARTS and server is not None:
+            if server is not None:
                 parts.setdefault(part, {})[server] = slot.value
             else:
                 parts[part] = slot.value

@@ -9,7 +9,15 @@ from ranktop.sample.gpu import Gpus
 from ranktop.sample.host import Cgroup, Host, NumaNode
 from ranktop.sample.pool import Mapping, Placement
 from ranktop.sample.process import Processes
-from ranktop.sample.server import Bootstrap, Connections, LoadSnapshot, MetricsPage, RequestRecord, ServerInfo
+from ranktop.sample.server import (
+    Bootstrap,
+    Connections,
+    LoadSnapshot,
+    MetricsPage,
+    ModelConfig,
+    RequestRecord,
+    ServerInfo,
+)
 from ranktop.sample.source import SourceState
 
 
@@ -36,6 +44,7 @@ class Sample(Struct, frozen=True):
     """By server id, as are `infos`, `loads`."""
     infos: dict[str, ServerInfo] = {}
     loads: dict[str, tuple[LoadSnapshot, ...]] = {}
+    model_configs: dict[str, ModelConfig] = {}
     bootstraps: dict[str, Bootstrap] = {}
     connections: dict[str, Connections] = {}
     requests: dict[str, tuple[RequestRecord, ...]] = {}

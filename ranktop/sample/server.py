@@ -144,3 +144,11 @@ class Connections(Struct, frozen=True):
     is_other_network: Annotated[
         bool | None, label("netns", 5, "the server is in another network namespace: its address is not ours")
     ] = None
+
+
+class ModelConfig(Struct, frozen=True):
+    """The `config.json` of a server's model, as the server's own file system has it."""
+
+    server: str
+    path: str
+    fields: dict[str, Any] = {}
