@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from collectors.nvml_device import pci_address
-from collectors.nvml_session import NvmlSession, word_of
+from collectors.nvml_session import RETRY_SECONDS, NvmlSession, word_of
 from ranktop.sample import Event, NoData, Processes, SourceError
 
 _XID_CRITICAL_ERROR = 0x8
@@ -30,6 +30,7 @@ class XidCollector:
         self._wall = wall
         self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
         self._listener: _Listener | None = None
+        self._listened_at = 0.0
         session.before_close(self._let_go)
 
     def read(self, processes: Processes | None, now: float) -> tuple[Event, ...]:
@@ -37,8 +38,12 @@ class XidCollector:
         if not self._session.hold:
             raise NoData("no NVML session is held, XIDs come from the kernel's log only", "released")
         nvml = self._session.open(now)
-        if self._listener is None or self._listener.opened != self._session.opened:
+        # A GPU that is lost ends the wait for all; a new one leaves it out.
+        failed = self._listener is not None and isinstance(self._listener.refusal, SourceError)
+        retries = failed and not 0 <= now - self._listened_at < RETRY_SECONDS
+        if self._listener is None or self._listener.opened != self._session.opened or retries:
             self._listener = _Listener(nvml, self._session.opened, self._events, self._wall)
+            self._listened_at = now
         if self._listener.refusal is not None:
             raise self._listener.refusal.with_traceback(None)
         found: list[Event] = []

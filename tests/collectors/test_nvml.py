@@ -331,6 +331,22 @@ def test_xids_come_once_and_name_their_gpu(driver: Callable[..., Driver], tmp_pa
         xids.read(None, 0.0)
 
 
+def test_a_gpu_that_is_lost_ends_the_wait_for_xids_for_half_a_minute(
+    driver: Callable[..., Driver], tmp_path: Path
+) -> None:
+    it = driver()
+    it.say(count=1, wait=15)
+    xids = XidCollector(NvmlSession(proc_root=tmp_path))
+    with suppress(SourceError):
+        xids.read(None, 100.0)
+    assert xids._listener is not None
+    xids._listener.stop()
+    it.say(count=1)
+    with pytest.raises(SourceError, match="XIDs still come"):
+        xids.read(None, 129.0)
+    assert xids.read(None, 130.0) == ()
+
+
 def test_xids_that_no_gpu_tells(driver: Callable[..., Driver], tmp_path: Path) -> None:
     driver().say(count=1, gpu0_register=3)
     xids = XidCollector(NvmlSession(proc_root=tmp_path))

@@ -3,6 +3,7 @@
  * The file named by RANKTOP_FAKE_NVML holds lines `key value`. A key is `name` for the whole machine or `GPU.name` for
  * one GPU; a MIG device of GPU 2 with index 1 is `2m1.name`. Unknown keys take the default in the code below.
  *   init, count                      return code of nvmlInit, number of GPUs
+ *   wait 15                          return code of nvmlEventSetWait
  *   0.handle 15                      return code of nvmlDeviceGetHandleByIndex
  *   0.error 15                       return code of every call on the device
  *   0.memory 3, 0.processes 4, ...   return code of one call
@@ -282,6 +283,7 @@ EXPORT nvmlReturn_t nvmlDeviceRegisterEvents(Device *device, unsigned long long 
 }
 EXPORT nvmlReturn_t nvmlEventSetWait_v2(void *set, EventData *data, unsigned milliseconds) {
     for (unsigned waited = 0; waited <= milliseconds; waited += 20, usleep(20000)) {
+        if (number("wait", 0)) return (nvmlReturn_t)number("wait", 0);
         for (int gpu = 0; gpu < (int)number("count", 8); gpu++) {
             long long xid = of(device_at(gpu, -1), "xid", 0);
             if (xid == told[gpu]) continue;
