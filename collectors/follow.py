@@ -54,8 +54,8 @@ class FileFollower:
         self._offset += len(data)
         lines = self._lines.split(data)
         if not data and self._is_replaced():
-            os.close(self._fd)
-            self._fd = _open(self._path)
+            old, self._fd = self._fd, _open(self._path)
+            os.close(old)
             self._restart(0)
             return lines + self.read_lines()
         return lines

@@ -42,7 +42,10 @@ def get(
     deadline_seconds: float = 5.0,
     max_bytes: int = MAX_BYTES,
 ) -> Answer:
-    """GET `url` within `deadline_seconds`, from the first packet to the last byte. Raises SourceError."""
+    """GET `url` within `deadline_seconds`, from the first packet to the last byte. Raises SourceError.
+
+    Looking up a host name comes before the first packet and has the resolver's own time-out.
+    """
     parts = _split(url)
     started = time.monotonic()
     connection = _Connection(parts, started + deadline_seconds)
@@ -58,6 +61,8 @@ def get(
             response.headers.get("Content-Type", ""),
             response.headers.get("Location"),
         )
+    except (UnicodeError, http.client.InvalidURL):
+        raise SourceError(f"{shown(url)}: not an address that HTTP can carry (percent-encode it)", "bad_url") from None
     except TimeoutError:
         raise SourceError(
             f"GET {shown(url)}: no complete answer within {deadline_seconds:g} s (busy, hung, or a wrong address)",

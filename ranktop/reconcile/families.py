@@ -1,7 +1,7 @@
 """The metric families that ranktop reads: what each is, who writes it, and so how its samples may be joined.
 
 Source: `observability/metrics_collector.py` of SGLang 0.5.14 to 0.5.23 (which version has which:
-`series_by_version.json`).
+`series_by_version.json`). `hicache_write_rejected_tokens_total` is of a public report: no release to 0.5.23 has it.
 
 Writers:
 * `stats`: ranks with attn_tp_rank 0 (from 0.5.23 also attn_cp_rank 0), or every rank with

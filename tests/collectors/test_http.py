@@ -108,7 +108,19 @@ def test_an_endless_answer_is_cut(serve: Serve) -> None:
     assert code_of(url, max_bytes=1 << 20) == "too_big"
 
 
-@pytest.mark.parametrize("url", ["", "ftp://a", "http://", "http://a:b/", "http://[::1", "file:///etc/passwd"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "ftp://a",
+        "http://",
+        "http://a:b/",
+        "http://[::1",
+        "file:///etc/passwd",
+        "http://127.0.0.1/é",
+        "http://127.0.0.1/a b",
+    ],
+)
 def test_not_an_address(url: str) -> None:
     assert code_of(url) == "bad_url"
 
