@@ -340,7 +340,7 @@ def test_a_gpu_that_is_lost_ends_the_wait_for_xids_for_half_a_minute(
     with suppress(SourceError):
         xids.read(None, 100.0)
     assert xids._listener is not None
-    xids._listener.stop()
+    xids._listener._thread.join(5)
     it.say(count=1)
     with pytest.raises(SourceError, match="XIDs still come"):
         xids.read(None, 129.0)
@@ -353,7 +353,7 @@ def test_xids_that_no_gpu_tells(driver: Callable[..., Driver], tmp_path: Path) -
     with suppress(NoData):
         xids.read(None, 0.0)
     assert xids._listener is not None
-    xids._listener.stop()
+    xids._listener._thread.join(5)
     with pytest.raises(NoData, match="XID"):
         xids.read(None, 0.0)
 
