@@ -8,17 +8,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from collectors.bootstrap import BootstrapCollector
 from collectors.cgroup import CgroupCollector
+from collectors.connections import ConnectionsCollector
 from collectors.hostmem import HostMemCollector
 from collectors.kernellog import KernelLogCollector
 from collectors.loads import LoadsCollector
 from collectors.metrics import MetricsCollector
+from collectors.model_config import ModelConfigCollector
 from collectors.numa import NumaNodesCollector
 from collectors.nvml import NvmlCollector
 from collectors.nvml_session import NvmlSession
 from collectors.placement import PlacementCollector
 from collectors.pools import PoolsCollector
 from collectors.processes import ProcessesCollector
+from collectors.requests_log import RequestsCollector
 from collectors.server_info import ServerInfoCollector
 from collectors.serverlog import ServerLogCollector
 from collectors.simulated import DemoStates, OrSimulated
@@ -67,6 +71,12 @@ def server_groups(
 ) -> Sequence[Sequence[Collector]]:
     """The sources of one server: each can hang on its own."""
     groups: list[Sequence[Collector]] = []
+    if server.pid is not None:
+        groups += [
+            [ModelConfigCollector(server.id, proc_root), ConnectionsCollector(server.id, proc_root)],
+            [RequestsCollector(server.id, proc_root=proc_root)],
+            [BootstrapCollector(server.id)],
+        ]
     if server.pid is not None or log_path or log_command:
         path = Path(log_path) if log_path else None
         groups.append([ServerLogCollector(server.id, path, log_command, Path(proc_root))])

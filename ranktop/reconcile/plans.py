@@ -1,14 +1,15 @@
-"""Which plan a server runs by: its own word, its log's, its command line's, what the user gave, what log sizes imply."""
+"""Which plan a server runs by: its own word, its log, its command line, what the user gave, what log sizes imply."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 from ranktop.plan import LaunchRequest, compute_plan, launch_from_fields, launch_from_server_info, parse_launch
-from ranktop.plan.plan import Plan, PlanError
+from ranktop.plan.models import guess_model, model_from_config
+from ranktop.plan.plan import ModelFacts, Plan, PlanError
 from ranktop.reconcile.calibration import Calibration, fit, infer
 from ranktop.reconcile.logged import LoggedServer
-from ranktop.sample import Gpus, ServerInfo, ServerProcess
+from ranktop.sample import Gpus, ModelConfig, ServerInfo, ServerProcess
 
 
 class ServerPlan(NamedTuple):
@@ -27,10 +28,12 @@ def plan_server(
     gpus: Gpus | None,
     logged: LoggedServer | None = None,
     sglang: str | None = None,
+    config: ModelConfig | None = None,
 ) -> ServerPlan:
     """The first of these launches that a plan can be computed for. `sglang` is a version that the user names.
 
-    `/server_info` and a log's `server_args` are resolved; a command line is resolved as SGLang would.
+    `/server_info` and a log's `server_args` are resolved; a command line is resolved as SGLang would. A running server
+    whose model is neither built in nor readable as `config` has no plan: another model's geometry would cry wolf.
     """
     version = info.version if info and info.version else sglang
     device_tokens = info.max_total_num_tokens if info else None
@@ -40,9 +43,14 @@ def plan_server(
     problems: list[str] = []
     for origin, request in _requests(process, info, given, logged, version, problems):
         try:
-            plan = compute_plan(request, version=version, arch=arch, device_tokens=device_tokens)
+            model = _model_of(request, config)
+            plan = compute_plan(request, version=version, model=model, arch=arch, device_tokens=device_tokens)
         except PlanError as problem:
             problems.append(f"{origin}: {problem}")
+            continue
+        if plan.is_model_assumed and process is not None and process.pid is not None:
+            path = request.flags.get("model_path")
+            problems.append(f"{origin}: {path} is not built in, and its config.json was not readable")
             continue
         if logged is None:
             return ServerPlan(plan, origin)
@@ -50,6 +58,14 @@ def plan_server(
         fitted = fit(plan, request, logged, is_version_known=known, arch=arch)
         return ServerPlan(fitted.plan, origin, calibration=fitted.calibration)
     return ServerPlan(None, None, "; ".join(problems) or "no launch seen yet")
+
+
+def _model_of(request: LaunchRequest, config: ModelConfig | None) -> ModelFacts | None:
+    """None leaves a built-in model to be found by name."""
+    path = request.flags.get("model_path")
+    if config is None or guess_model(path) is not None:
+        return None
+    return model_from_config(config.fields, name=path)
 
 
 def _requests(

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from ranktop.finding import Finding
 from ranktop.plan import LaunchRequest
+from ranktop.reconcile.allocation import pending_pools
 from ranktop.reconcile.counters import counter_values
 from ranktop.reconcile.digest import PageDigest, digest
 from ranktop.reconcile.folding import fold_effects
@@ -38,9 +39,9 @@ from ranktop.reconcile.serverpast import ServerPast
 from ranktop.reconcile.thresholds import Thresholds
 from ranktop.reconcile.tracking import Key, Open, track
 from ranktop.reconcile.verdict import NodeVerdict, RankVerdict, ServerVerdict, Verdict
-from ranktop.sample import Event, Sample, ServerInfo, ServerProcess
+from ranktop.sample import Event, ModelConfig, Sample, ServerInfo, ServerProcess
 
-_PlanKey = tuple[ServerProcess | None, ServerInfo | None, str | None, LoggedServer | None]
+_PlanKey = tuple[ServerProcess | None, ServerInfo | None, str | None, LoggedServer | None, ModelConfig | None]
 
 _MAX_EVENTS = 4000
 
@@ -112,6 +113,7 @@ class Reconciler:
             returned=tuple(self._lives.returned.values()),
             stuck_since=self._lives.stuck_since,
             orphan_since=self._lives.orphan_since,
+            pending=pending_pools(sample, ranks),
             hbm=self._hbm,
             previous=self._previous,
             history=self._history,
@@ -184,10 +186,11 @@ class Reconciler:
         info = sample.infos.get(server)
         gpu_name = sample.gpus.gpus[0].name if sample.gpus and sample.gpus.gpus else None
         logged = self._logged.get(server)
-        key = (process, info, gpu_name, logged)
+        config = sample.model_configs.get(server)
+        key = (process, info, gpu_name, logged, config)
         known = self._plans.get(server)
         if known is None or known[0] != key:
-            plan = plan_server(process, info, self._given, sample.gpus, logged, self._sglang)
+            plan = plan_server(process, info, self._given, sample.gpus, logged, self._sglang, config)
             known = self._plans[server] = (key, plan)
         return known[1]
 

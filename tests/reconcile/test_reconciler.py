@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from ranktop.reconcile import Reconciler, Verdict
-from ranktop.sample import Processes, Sample, SourceState
+from ranktop.sample import ModelConfig, Processes, Sample, SourceState
 from support import samples
 
 
@@ -118,3 +118,38 @@ def test_an_unknown_flag_is_kept_and_listed() -> None:
     plan = verdict.servers[0].plan
     assert plan is not None
     assert any("quantum-cache" in flag for flag in plan.launch.unknown_flags)
+
+
+def with_model(sample: Sample, path: str, config: ModelConfig | None = None) -> Sample:
+    assert sample.processes is not None
+    (main,) = sample.processes.servers
+    argv = tuple(path if word == "zai-org/GLM-5.2-FP8" else word for word in main.argv)
+    configs = {samples.SERVER: config} if config else {}
+    processes = replace(sample.processes, servers=(replace(main, argv=argv),))
+    return replace(sample, processes=processes, infos={}, model_configs=configs)
+
+
+def test_a_model_that_nobody_knows_has_no_plan_and_no_alarm() -> None:
+    (verdict,) = judge(with_model(samples.healthy(), "me/my-model"))
+    assert verdict.servers[0].plan is None
+    assert "me/my-model is not built in" in (verdict.servers[0].plan_error or "")
+    assert [finding for finding in verdict.findings if finding.severity != "info"] == []
+
+
+def test_a_model_is_planned_from_its_own_config() -> None:
+    fields = {
+        "architectures": ["LlamaForCausalLM"],
+        "model_type": "llama",
+        "num_hidden_layers": 10,
+        "num_attention_heads": 32,
+        "num_key_value_heads": 8,
+        "hidden_size": 4096,
+        "head_dim": 128,
+    }
+    config = ModelConfig(samples.SERVER, "/m/config.json", fields)
+    (verdict,) = judge(with_model(samples.healthy(), "me/my-model", config))
+    plan = verdict.servers[0].plan
+    assert plan is not None
+    assert plan.model.layers == 10
+    assert plan.ranks[0].host is not None
+    assert plan.ranks[0].host.layers == 10
