@@ -20,6 +20,8 @@ MAX_CACHED_KEYS = 50_000
 _BLANK = 2.0**63
 
 _LABEL = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\]|\\.)*)"(?:,|$)')
+# Up to the brace that ends a label set, which is none within quotes.
+_LABEL_SET = re.compile(r'((?:[^"}]|"(?:[^"\\]|\\.)*")*)\}')
 _ESCAPE = re.compile(r"\\(.)")
 _ESCAPED = {"n": "\n", '"': '"', "\\": "\\"}
 
@@ -87,9 +89,9 @@ class ExpositionParser:
             return None, ""
         head, brace, rest = line.partition("{")
         if brace:
-            labels_end = _closing_brace(rest)
-            labels = _labels(rest[:labels_end]) if labels_end is not None else None
-            tail = rest[labels_end + 1 :].split() if labels_end is not None else []
+            label_set = _LABEL_SET.match(rest)
+            labels = _labels(label_set[1]) if label_set is not None else None
+            tail = rest[label_set.end() :].split() if label_set is not None else []
         else:
             head, *tail = line.split()
             labels = ()
@@ -101,21 +103,6 @@ class ExpositionParser:
                 self._keys.clear()
             self._keys[line.rpartition(" ")[0]] = key
         return key, tail[0]
-
-
-def _closing_brace(text: str) -> int | None:
-    """Index of the brace that ends a label set, None when there is none outside quotes."""
-    quoted = escaped = False
-    for index, letter in enumerate(text):
-        if escaped:
-            escaped = False
-        elif quoted and letter == "\\":
-            escaped = True
-        elif letter == '"':
-            quoted = not quoted
-        elif letter == "}" and not quoted:
-            return index
-    return None
 
 
 def _labels(text: str) -> tuple[tuple[str, str], ...] | None:
