@@ -1,0 +1,1 @@
+"""One self-contained page for the post-mortem."""
