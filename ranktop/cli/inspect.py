@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ from ranktop.inspect.evidence import FileNote
 from ranktop.inspect.report import Inspection, inspect_paths
 from ranktop.plan import LaunchRequest, parse_launch, profile_for
 
+UNUSED = ("unknown", "unread")
+_UNUSED_SHOWN = 20
 _MAX_LAUNCH_BYTES = 1 << 20
 
 
@@ -70,7 +73,7 @@ def inspect_text(found: Inspection) -> str:
             index = f", {told.index_layers} index layers" if told.index_layers else ""
             rows = f"rows of {told.row_bytes} bytes{index}{draft}"
             parts.append(f"{server.id}: the logged pools are those of sglang {told.fits}{also}: {rows}")
-    parts.append("\n".join(("files:", *(f"  {_note(note)}" for note in found.files))))
+    parts.append("\n".join(("files:", *(f"  {line}" for line in _notes(found.files)))))
     if found.missing:
         parts.append("\n".join(("to say more:", *(f"  {line}" for line in found.missing))))
     return printable("\n\n".join(parts))
@@ -86,7 +89,7 @@ def printable(text: str) -> str:
 
 def has_anything(found: Inspection) -> bool:
     """Whether any file was of use."""
-    return any(note.kind not in ("unknown", "unread") for note in found.files)
+    return any(note.kind not in UNUSED for note in found.files)
 
 
 def _why_nothing(found: Inspection) -> str:
@@ -94,6 +97,15 @@ def _why_nothing(found: Inspection) -> str:
     others = f", and {len(found.files) - 1} more files" if len(found.files) > 1 else ""
     said = f"{first.name}: {first.detail or first.kind}{others}" if first is not None else "no files there"
     return printable(f"inspect: nothing to look at: {said} (see `ranktop inspect --help` for what is read)")
+
+
+def _notes(files: Sequence[FileNote]) -> Iterator[str]:
+    """The files that were of use, and some of those that were not."""
+    unused = [note for note in files if note.kind in UNUSED]
+    yield from (_note(note) for note in files if note.kind not in UNUSED)
+    yield from (_note(note) for note in unused[:_UNUSED_SHOWN])
+    if len(unused) > _UNUSED_SHOWN:
+        yield f"and {len(unused) - _UNUSED_SHOWN} more that nothing was read from (all are in --json)"
 
 
 def _note(note: FileNote) -> str:

@@ -19,6 +19,8 @@ MAX_UNPACKED_BYTES = 512 << 20
 _TREE_FILE_BYTES = 1 << 20
 _MAGIC = ((b"\x1f\x8b", "gzip"), (b"BZh", "bzip2"), (b"\xfd7zXZ\0", "xz"))
 _USTAR_OFFSET = 257
+_SYS_FOLDERS = ("/block/", "/bus/", "/class/", "/dev/", "/devices/", "/firmware/", "/fs/", "/kernel/", "/module/")
+_SYS_READ = ("/devices/system/node/", "/kernel/mm/", "/fs/cgroup/")
 _ERRORS = (tarfile.TarError, OSError, EOFError, zlib.error, lzma.LZMAError, ValueError)
 
 
@@ -92,13 +94,18 @@ def _members(stream: _Bounded, name: str, scratch: Path, account: Callable[[int]
         root = next((root for root in trees if place.startswith(root + "/") or not root), None)
         if root is None:
             yield file
-        elif len(file.data) <= _TREE_FILE_BYTES:
+        elif len(file.data) <= _TREE_FILE_BYTES and _is_read(place[len(root) :]):
             _store(scratch / place, file.data)
     for root in sorted(trees):
         kind = "proc" if root.rsplit("/", 1)[-1] == "proc" else "sys"
         yield Tree(f"{name}/{root}", kind, scratch / root)
     if refused:
         yield Found(name, problem=f"{refused} members left out: links, devices, absolute names or `..` are never read")
+
+
+def _is_read(place: str) -> bool:
+    """Whether a collector reads this file of a `/sys`; a captured one has tens of thousands. All of `/proc` is kept."""
+    return place.startswith(_SYS_READ) or not place.startswith(_SYS_FOLDERS)
 
 
 def _roots(names: list[str]) -> Iterator[str]:

@@ -22,6 +22,8 @@ _SIDECAR_SHARE = 0.2
 """A second `hierarchical KV cache` line of a rank below this share of its first is a draft model's pool."""
 
 _MAX_GIB = 1 << 20
+_MAX_COUNTED = 256
+_MAX_POOLS = 64
 
 _TAG_PART = re.compile(r"(DP|PP|ATTN_CP|MOE_DP|TP|EP)(\d+)\Z")
 _TAG_FIELDS = {"DP": "dp", "PP": "pp", "ATTN_CP": "cp", "MOE_DP": "moe_dp", "TP": "tp", "EP": "ep"}
@@ -46,8 +48,8 @@ class LoggedServer(Struct, frozen=True):
     args_unix_seconds: float | None = None
     pools: dict[str, tuple[LoggedPool, ...]] = {}
     """By rank tag. Lines without a tag are counted out to ranks in order, as one rank logs each pool once."""
-    are_ranks_counted: bool = False
-    """The tags are such a count."""
+    counted: dict[str, int] = {}
+    """By line: how many lines without a tag were counted out so."""
     capacity_tokens: int | None = None
     row_bytes: int | None = None
     layout: str | None = None
@@ -102,9 +104,9 @@ def _primary(known: LoggedServer, event: Event) -> LoggedServer:
     if size is None:
         return known
     if event.rank is None:
-        first = max((pool_bytes(pools, "host.primary") or 0 for pools in known.pools.values()), default=0)
+        first = pool_bytes(known.pools.get("TP0", ()), "host.primary") or 0
         line = "host.draft" if size < first * _SIDECAR_SHARE else "host.primary"
-        return _with_pool(known, _next_tag(known, line), _pool(line, size, event), counted=True)
+        return _with_counted(known, _pool(line, size, event))
     first = pool_bytes(known.pools.get(event.rank, ()), "host.primary")
     if first is None:
         return _with_pool(known, event.rank, _pool("host.primary", size, event))
@@ -119,7 +121,7 @@ def _indexer(known: LoggedServer, event: Event) -> LoggedServer:
     layout = event.fields.get("layout")
     known = replace(known, layout=layout) if isinstance(layout, str) else known
     if event.rank is None:
-        return _with_pool(known, _next_tag(known, "host.indexer"), _pool("host.indexer", size, event), counted=True)
+        return _with_counted(known, _pool("host.indexer", size, event))
     has_one = pool_bytes(known.pools.get(event.rank, ()), "host.indexer") is not None
     line = "host.draft_indexer" if has_one else "host.indexer"
     return _with_pool(known, event.rank, _pool(line, size, event))
@@ -158,17 +160,19 @@ _STEPS = {
 }
 
 
-def _with_pool(known: LoggedServer, tag: str, pool: LoggedPool, *, counted: bool = False) -> LoggedServer:
-    pools = known.pools | {tag: (*known.pools.get(tag, ()), pool)}
-    return replace(known, pools=pools, are_ranks_counted=known.are_ranks_counted or counted)
+def _with_pool(known: LoggedServer, tag: str, pool: LoggedPool) -> LoggedServer:
+    pools = known.pools.get(tag, ())
+    if len(pools) >= _MAX_POOLS:
+        return known
+    return replace(known, pools=known.pools | {tag: (*pools, pool)})
 
 
-def _next_tag(known: LoggedServer, line: str) -> str:
-    """The first counted rank that has not logged this pool yet."""
-    number = 0
-    while pool_bytes(known.pools.get(f"TP{number}", ()), line) is not None:
-        number += 1
-    return f"TP{number}"
+def _with_counted(known: LoggedServer, pool: LoggedPool) -> LoggedServer:
+    """The first rank of the count that has not logged this pool yet."""
+    number = known.counted.get(pool.line, 0)
+    if number >= _MAX_COUNTED:
+        return known
+    return _with_pool(replace(known, counted=known.counted | {pool.line: number + 1}), f"TP{number}", pool)
 
 
 def _pool(line: str, size_bytes: int, event: Event) -> LoggedPool:
