@@ -55,7 +55,10 @@ def hbm_skew(context: Context) -> Iterator[Finding]:
         for now in groups.values():
             if len(now) > _LEAST_PEERS:
                 then = {key: context.hbm[key].process_bytes or 0 for key in now}
-                yield from _moved(now, then, tolerance)
+                changes = [process - then[key] for key, process in now.items()]
+                # A median moves no further than what moves furthest, so no offset changed by more than this.
+                if max(changes) - min(changes) > tolerance:
+                    yield from _moved(now, then, tolerance)
 
 
 def hbm_orphan(context: Context) -> Iterator[Finding]:
@@ -211,6 +214,8 @@ def _foreign(context: Context, held: dict[int, int], source: str) -> Iterator[Fi
         return
     ours = {rank.pid for rank in processes.ranks} | {gone.process.pid for gone in context.gone}
     ours |= {server.pid for server in processes.servers if server.pid is not None}
+    if held.keys() <= ours:
+        return
     rank_gpus = {rank.gpu for rank in context.ranks if rank.pid is not None and rank.gpu is not None}
     for rank in context.ranks:
         # NVML told a pid of another namespace, and it can only be this rank's.

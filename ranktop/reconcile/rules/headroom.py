@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ranktop.finding import Finding
-from ranktop.reconcile.allocation import Pending, pending_pools
+from ranktop.reconcile.allocation import Pending
 from ranktop.reconcile.counters import NODE_HEADROOM
 from ranktop.reconcile.grouping import rank_span
 from ranktop.reconcile.headrooms import bound_nodes, group_uses, node_headroom_bytes
@@ -21,14 +21,13 @@ _SMALLER = (
 
 def host_headroom(context: Context) -> Iterator[Finding]:
     """Less can be taken than the ranks still have to allocate, or the trend reaches the limit within minutes."""
-    pending = pending_pools(context.sample, context.ranks)
-    yield from _too_little(context, sum(rank.pending_bytes for rank in pending))
+    yield from _too_little(context, sum(rank.pending_bytes for rank in context.pending))
     yield from _running_out(context)
 
 
 def node_full(context: Context) -> Iterator[Finding]:
     """A NUMA node has less than the ranks bound to it still have to allocate there."""
-    pending = [rank for rank in pending_pools(context.sample, context.ranks) if rank.node is not None]
+    pending = [rank for rank in context.pending if rank.node is not None]
     for node in context.sample.numa or () if pending else ():
         bound = [rank for rank in pending if rank.node == node.node and rank.pending_bytes]
         headroom = node_headroom_bytes(node)

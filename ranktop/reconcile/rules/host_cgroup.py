@@ -17,6 +17,9 @@ _ADVICE = (
 )
 
 
+_COUNTERS = {OOM_KILLS: "oom_kill_count", OOMS: "oom_count", AT_LIMIT: "max_count"}
+
+
 def host_cgroup(context: Context) -> Iterator[Finding]:
     """One finding for the tightest limit that says something; `max` events alone are page cache that was reclaimed."""
     uses = group_uses(context.sample)
@@ -80,7 +83,8 @@ def _judge(context: Context, use: GroupUse) -> Iterator[Finding]:
 def _gain(context: Context, use: GroupUse, name: str) -> int:
     """What a counter of the ranks' own cgroups gained lately."""
     seconds = context.thresholds.counter_seconds
-    return sum(gained_lately(context.history, (path, "", name), seconds) for path in use.members)
+    now = {cgroup.path: getattr(cgroup, _COUNTERS[name]) for cgroup in context.sample.cgroups.values()}
+    return sum(gained_lately(context.history, (path, "", name), seconds) for path in use.members if now.get(path))
 
 
 def _time_left(context: Context, use: GroupUse) -> float | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ranktop.finding import Finding
-from ranktop.reconcile.allocation import Pending, pending_pools
+from ranktop.reconcile.allocation import Pending
 from ranktop.reconcile.counters import PINS, RESIDENT_POOLS, outstanding_pins_bytes
 from ranktop.reconcile.history import Track
 from ranktop.reconcile.rules.rule import Context
@@ -19,9 +19,8 @@ _RATE_SECONDS = 20.0
 def pool_loading(context: Context) -> Iterator[Finding]:
     """One finding a loading server whose ranks have begun to fill their pools."""
     loading = [server for server in context.servers if server.is_ready is False and server.plan is not None]
-    pending = pending_pools(context.sample, context.ranks) if loading else ()
     for server in loading:
-        own = [rank for rank in pending if rank.server == server.id]
+        own = [rank for rank in context.pending if rank.server == server.id]
         planned = sum(rank.planned_bytes for rank in own)
         done = planned - sum(rank.pending_bytes for rank in own)
         if not planned or done <= 0:

@@ -91,17 +91,18 @@ def _counted(context: Context) -> Iterator[Finding]:
     on_host = 0
     if host is not None and host.oom_kill_count:
         on_host = gained_lately(context.history, ("", "", OOM_KILLS), seconds)
-    if not ours and not on_host:
+    kills = ours or on_host
+    if not kills:
         return
     grew = grew_last(context)
     where = "in the ranks' cgroup" if ours else "on this host"
     yield Finding(
         "HOST-OOM-KILL",
         "critical",
-        f"{ours or on_host} kills for memory {where} in the last {seconds / 60:.0f} min; the kernel's log, "
+        f"{kills} kill{'' if kills == 1 else 's'} for memory {where} in the last {seconds / 60:.0f} min; the kernel's log, "
         f"which names the victims, was not readable. {_who_grew(grew)}",
         evidence={
-            "kills": ours or on_host,
+            "kills": kills,
             "grew_last": grew.rank,
             "grew_last_bytes": grew.growth_bytes,
             "grew_last_confidence": grew.confidence,

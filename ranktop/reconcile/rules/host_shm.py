@@ -9,29 +9,31 @@ from ranktop.reconcile.allocation import POOL_LINES
 from ranktop.reconcile.rules.rule import Context
 
 _NAMED = 4
+_SHARED = frozenset({"shared_anon", "memfd"})
 
 
 def shm_unexplained(context: Context) -> Iterator[Finding]:
     """Ready, maps readable, every planned pool found, and more is resident than they hold."""
     limits = context.thresholds
     processes = {rank.pid: rank for rank in context.sample.processes.ranks} if context.sample.processes else {}
+    planned = {(rank.server, rank.rank): rank.planned_bytes for rank in context.pending}
     for rank in context.ranks:
         process = processes.get(rank.pid) if rank.pid is not None else None
-        if process is None or process.rss_shmem_bytes is None or context.ready_for_seconds(rank.server) is None:
-            continue
-        # Most ranks end here, every second.
-        if process.rss_shmem_bytes < limits.unexplained_bytes or process.pid not in context.sample.mappings:
-            continue
-        pools = [line for line in rank.lines if line.line in POOL_LINES and line.planned]
-        if not pools or any(line.mapped_bytes is None for line in pools):
+        known = planned.get((rank.server, rank.rank))
+        if process is None or process.rss_shmem_bytes is None or known is None:
             continue
         mappings = context.sample.mappings[process.pid]
+        # Huge pages and private mappings are not part of RssShmem. Most ranks end here.
+        is_all_shared = all(mapping.kind in _SHARED for mapping in mappings)
+        if process.rss_shmem_bytes - (known if is_all_shared else 0) < limits.unexplained_bytes:
+            continue
+        pools = [line for line in rank.lines if line.line in POOL_LINES and line.planned]
+        is_ready = context.ready_for_seconds(rank.server) is not None
+        if not is_ready or not pools or any(line.mapped_bytes is None for line in pools):
+            continue
         claimed = [line.mapped_bytes or 0 for line in pools]
-        # Huge pages and private mappings are not part of RssShmem.
         counted = sum(
-            mapping.size_bytes
-            for mapping in mappings
-            if mapping.kind in ("shared_anon", "memfd") and mapping.size_bytes in claimed
+            mapping.size_bytes for mapping in mappings if mapping.kind in _SHARED and mapping.size_bytes in claimed
         )
         extra = process.rss_shmem_bytes - counted
         if extra < limits.unexplained_bytes:

@@ -47,7 +47,7 @@ def numa_remote(context: Context) -> Iterator[Finding]:
     distances = {node.node: dict(node.distances) for node in nodes}
     for rank in context.ranks:
         placements = context.sample.placements.get(rank.pid, ()) if rank.pid is not None else ()
-        if rank.numa is None or not placements or rank.numa not in distances:
+        if rank.numa is None or rank.numa not in distances or not _is_anywhere_else(placements, rank.numa):
             continue
         far = _worst(rank, placements, context.sample.mappings.get(rank.pid or 0, ()), distances)
         if far is not None and far.percent > context.thresholds.numa_far_percent:
@@ -90,6 +90,11 @@ def numa_unknown(context: Context) -> Iterator[Finding]:
             advice="a container needs CAP_SYS_NICE for set_mempolicy. Check first that each NUMA node has room for its "
             "ranks' pools (`ranktop preflight`): membind is strict. It takes effect at the next planned restart",
         )
+
+
+def _is_anywhere_else(placements: Sequence[Placement], node: int) -> bool:
+    """Most ranks' pages are all on their GPU's node, and need no further look."""
+    return any(pages and where != node for placement in placements for where, pages in placement.pages_by_node)
 
 
 def _worst(

@@ -9,6 +9,7 @@ from msgspec import Struct
 from ranktop.finding import Finding
 from ranktop.plan.plan import Plan, RankPlan
 from ranktop.reconcile.activity import Activity
+from ranktop.reconcile.allocation import Pending
 from ranktop.reconcile.eventlog import EventLog
 from ranktop.reconcile.history import History
 from ranktop.reconcile.incidents import Incidents
@@ -63,6 +64,8 @@ class Context(Struct, frozen=True):
     """By rank: monotonic seconds since when its process is in D, Z or X without a break."""
     orphan_since: Mapping[RankKey, float] = {}
     """The same for a rank whose main process is gone."""
+    pending: tuple[Pending, ...] = ()
+    """Pools of living ranks with readable maps: planned, and what is not resident yet."""
     hbm: Mapping[RankKey, RankHbm] = {}
     """By rank: HBM baselines and peaks."""
     seen_up: frozenset[str] = frozenset()
