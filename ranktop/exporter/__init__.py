@@ -1,0 +1,1 @@
+"""Verdicts as Prometheus metrics over HTTP."""
