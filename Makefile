@@ -4,7 +4,7 @@ PY := $(VENV)/bin/python
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 WORKERS ?= 4
 
-.PHONY: demo test lint types imports check pictures lock clean
+.PHONY: demo test lint types imports check contract soak pictures lock clean
 
 $(VENV)/.ready: requirements.lock pyproject.toml
 	@if command -v uv >/dev/null 2>&1; then \
@@ -35,6 +35,14 @@ imports: $(VENV)/.ready
 	@$(VENV)/bin/lint-imports
 
 check: lint types imports test
+
+# make contract VERSION=0.5.24: what ranktop relies on, looked up in that release of SGLang.
+contract: $(VENV)/.ready
+	@$(PY) -m tests.contract.check $(VERSION)
+
+# The long runs: fuzzing, kills, cuts, flips, hours of demo.
+soak: $(VENV)/.ready
+	@RANKTOP_SOAK=10 $(PY) -m pytest tests $(ARGS)
 
 pictures: $(VENV)/.ready
 	@$(PY) docs/make_pictures.py $(ARGS)

@@ -16,6 +16,7 @@ from collectors.kernellog import KernelLogCollector
 from collectors.loads import LoadsCollector
 from collectors.metrics import MetricsCollector
 from collectors.model_config import ModelConfigCollector
+from collectors.multiproc import MultiprocCollector
 from collectors.numa import NumaNodesCollector
 from collectors.nvml import NvmlCollector
 from collectors.nvml_session import NvmlSession
@@ -23,6 +24,7 @@ from collectors.placement import PlacementCollector
 from collectors.pools import PoolsCollector
 from collectors.processes import ProcessesCollector
 from collectors.requests_log import RequestsCollector
+from collectors.router import RouterCollector
 from collectors.server_info import ServerInfoCollector
 from collectors.serverlog import ServerLogCollector
 from collectors.simulated import DemoStates, OrSimulated
@@ -37,6 +39,7 @@ def local_groups(
     only_pids: Sequence[int] = (),
     only_urls: Sequence[str] = (),
     hold_nvml: bool = True,
+    router_urls: Sequence[str] = (),
 ) -> Sequence[Sequence[Collector]]:
     """The host's own sources. Reading a command line or maps can wait for a rank's mmap lock: a thread each.
 
@@ -58,6 +61,7 @@ def local_groups(
         [OrSimulated(NvmlCollector(session, sys_root=sys_root), lambda state: state.gpus, states)],
         [XidCollector(session)],
         [KernelLogCollector()],
+        *([RouterCollector(url)] for url in router_urls),
     ]
 
 
@@ -81,9 +85,12 @@ def server_groups(
         path = Path(log_path) if log_path else None
         groups.append([ServerLogCollector(server.id, path, log_command, Path(proc_root))])
     if server.url is not None:
+        metrics = MetricsCollector(server.id, server.url, scrape_seconds)
         groups += [
             [ServerInfoCollector(server.id, server.url)],
-            [MetricsCollector(server.id, server.url, scrape_seconds)],
+            [metrics],
             [LoadsCollector(server.id, server.url)],
         ]
+        if server.pid is not None:
+            groups.append([MultiprocCollector(server.id, lambda: metrics.is_failing, proc_root)])
     return groups

@@ -35,6 +35,7 @@ class NodeOptions(Struct, frozen=True):
     log: str | None = None
     log_command: str | None = None
     release_nvml: bool = False
+    router_urls: tuple[str, ...] = ()
 
 
 def node_options(command: _Command) -> _Command:
@@ -52,6 +53,7 @@ def node_options(command: _Command) -> _Command:
         log: str | None,
         log_command: str | None,
         release_nvml: bool,
+        router_url: tuple[str, ...],
         **rest: Any,
     ) -> Any:
         urls = tuple(_checked_url(text) for text in url)
@@ -67,6 +69,7 @@ def node_options(command: _Command) -> _Command:
             log,
             log_command,
             release_nvml,
+            tuple(_checked_url(text) for text in router_url),
         )
         return command(node=node, **rest)
 
@@ -93,6 +96,9 @@ _OPTIONS = (
         help="The server's log, where it is not found by itself.",
     ),
     click.option("--log-command", metavar="CMD", help="A command that prints the log, like 'kubectl logs -f POD'."),
+    click.option(
+        "--router-url", multiple=True, metavar="URL", help="Metrics page of a router, for latency from admission."
+    ),
     click.option("--release-nvml", is_flag=True, help="Open NVML for each reading only, so that a GPU can be reset."),
     click.option("--proc-root", default="/proc", type=_FOLDER, show_default=True, help="Where /proc is mounted."),
     click.option("--sys-root", default="/sys", type=_FOLDER, show_default=True, help="Where /sys is mounted."),
@@ -121,6 +127,7 @@ def make_feed(node: NodeOptions) -> Poller:
             only_pids=node.pids,
             only_urls=node.urls,
             hold_nvml=not node.release_nvml,
+            router_urls=node.router_urls,
         ),
         lambda server: server_groups(
             server,

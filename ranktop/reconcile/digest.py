@@ -46,15 +46,16 @@ def digest(known: PageDigest | None, page: MetricsPage, version: str | None, ran
         previous = known.previous
     else:
         previous = known.page if known is not None else None
+    gains = window(previous, page)
     return PageDigest(
         previous,
         page,
         version,
         ranks,
         Series(page),
-        Gains(window(previous, page), seconds_between(previous, page), version, ranks),
-        tier_shares(previous, page, version),
-        transfer_rates(previous, page, version, ranks),
-        service(previous, page),
+        Gains(gains, seconds_between(previous, page), version, ranks),
+        tier_shares(previous, page, version, gains),
+        transfer_rates(previous, page, version, ranks, gains=gains),
+        service(previous, page, gains),
         {},
     )
