@@ -16,7 +16,7 @@ from collectors.procfs import KeptFile
 _TGID_OFFSET = 258
 _HIGHEST_PID = 1 << 22
 _AUDIT_EVERY = 16
-_AUDIT_PIDS = 1000
+_AUDIT_PIDS = 300
 _SWEEP_PIDS = 10
 _EAGER_LOOKS = 120
 _PATIENT_EVERY = 16

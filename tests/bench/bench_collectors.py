@@ -7,6 +7,7 @@ Figures are for the machine it runs on; nothing else should run there.
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import threading
@@ -61,24 +62,19 @@ for _ in range(int(sys.argv[1])):
 print("ready", flush=True)
 sys.stdin.read()
 """
-# A loop in which the scheduler took the CPU away (an involuntary switch) says nothing of the memory lock: left out.
 VICTIM = """
-import mmap, resource, sys, time
-def preempted():
-    return resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
+import mmap, sys, time
 pool = mmap.mmap(-1, int(sys.argv[1]), mmap.MAP_SHARED | mmap.MAP_ANONYMOUS | 0x8000)
 print("ready", flush=True)
 for line in sys.stdin:
     worst, stalls, count, last = 0.0, 0, 0, time.perf_counter()
-    end, switches = last + float(line), preempted()
+    end = last + float(line)
     while last < end:
         block = mmap.mmap(-1, 1 << 20, mmap.MAP_SHARED | mmap.MAP_ANONYMOUS)
         block[0] = 1
         block.close()
-        now, before, switches = time.perf_counter(), switches, preempted()
-        if switches == before:
-            worst, stalls, count = max(worst, now - last), stalls + (now - last > 0.010), count + 1
-        last = time.perf_counter()
+        now = time.perf_counter()
+        worst, stalls, count, last = max(worst, now - last), stalls + (now - last > 0.010), count + 1, now
     print(worst, stalls, count, flush=True)
 """
 
@@ -162,7 +158,11 @@ def discovery() -> None:
 
 
 def victim() -> None:
-    """A process with a 4 GiB pool maps, touches and unmaps 1 MiB in a loop: its longest loop alone and watched."""
+    """A process with a 4 GiB pool maps, touches and unmaps 1 MiB in a loop: its longest loop alone and watched.
+
+    Means something on a machine with nothing else to run: a busy scheduler stalls the loop for longer than any reader.
+    """
+    print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} CPUs")
     with running(VICTIM, str(VICTIM_POOL_BYTES)) as process:
         assert process.stdin
         assert process.stdout
