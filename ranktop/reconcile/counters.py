@@ -19,6 +19,7 @@ PSI_FULL = "psi.full_percent"
 WORKING_SET = "cgroup.working_set_bytes"
 NODE_HEADROOM = "numa.headroom_bytes"
 RESIDENT_POOLS = "pools.resident_bytes"
+DISK_FREE = "l3.disk_free_bytes"
 
 
 def counter_values(sample: Sample) -> dict[LineKey, float]:
@@ -34,6 +35,8 @@ def counter_values(sample: Sample) -> dict[LineKey, float]:
         told[str(node.node), "", NODE_HEADROOM] = node_headroom_bytes(node)
     for server, resident in resident_pools(sample).items():
         told[server, "", RESIDENT_POOLS] = resident
+    for server, disk in sample.storage_disks.items():
+        told[server, "", DISK_FREE] = disk.free_bytes
     return {key: float(value) for key, value in told.items() if value is not None}
 
 

@@ -94,6 +94,8 @@ class Thresholds(Struct, frozen=True):
     disk_warn_share: float = 0.10
     """L3-DISK: share of space or inodes left, warn."""
     disk_critical_share: float = 0.03
+    disk_trend_r2: float = 0.9
+    """L3-DISK: how straight a fall must be to be told."""
     ttft_only_ratio: float = 1.1
     """TIER-TTFT-ONLY: how much slower the whole request or its decoding is, and how much faster its first token."""
     ttft_only_requests: float = 50.0

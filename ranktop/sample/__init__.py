@@ -23,6 +23,7 @@ from ranktop.sample.server import (
     ServerInfo,
 )
 from ranktop.sample.source import NoData, SourceError, SourceState, State
+from ranktop.sample.storage import StorageDisk
 
 __all__ = [
     "Bootstrap",
@@ -60,6 +61,7 @@ __all__ = [
     "SourceError",
     "SourceState",
     "State",
+    "StorageDisk",
     "TimeControl",
     "fields_of",
     "share_interval_percent",

@@ -19,6 +19,7 @@ from ranktop.sample.server import (
     ServerInfo,
 )
 from ranktop.sample.source import SourceState
+from ranktop.sample.storage import StorageDisk
 
 
 class Sample(Struct, frozen=True):
@@ -51,6 +52,7 @@ class Sample(Struct, frozen=True):
     """Requests that finished since the read before."""
     multiproc: dict[str, MetricsPage] = {}
     """The server's own metric files read past its HTTP server; every series carries a `pid` label."""
+    storage_disks: dict[str, StorageDisk] = {}
     routers: dict[str, MetricsPage] = {}
     """By the router's URL: its own metrics page."""
     events: tuple[Event, ...] = ()

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from ranktop.reconcile.thresholds import Thresholds
-from ranktop.sample import Event, Processes, RankTag, Sample, SeriesKey, ServerInfo, ServerProcess
+from ranktop.sample import Event, Processes, RankTag, Sample, SeriesKey, ServerInfo, ServerProcess, StorageDisk
 from support import samples
 from tests.reconcile.tier_story import RANKS, found, judge, severities, story, with_info, with_page
 
@@ -191,3 +191,36 @@ def sharing(**second: Any) -> Sample:
 )
 def test_two_servers_on_one_storage(second: dict[str, Any], expected: list[str]) -> None:
     assert severities(judge(sharing(**second)), "L3-SHARED-MISMATCH") == expected
+
+
+GB = 10**9
+
+
+def stored(free_gb: float, second: float = 0.0, **disk: Any) -> Sample:
+    told = {"file_system": "xfs", "total_bytes": 1000 * GB, "total_inodes": 1000, "free_inodes": 500} | disk
+    storage_disk = StorageDisk(samples.SERVER, "/mnt/kv", free_bytes=int(free_gb * GB), **told)
+    return replace(samples.healthy(second), storage_disks={samples.SERVER: storage_disk})
+
+
+@pytest.mark.parametrize(
+    ("sample", "expected"),
+    [
+        pytest.param(stored(90), ["warn"], id="nine percent left"),
+        pytest.param(stored(20), ["critical"], id="two percent left"),
+        pytest.param(stored(110), [], id="eleven percent left"),
+        pytest.param(stored(500, free_inodes=20), ["critical"], id="inodes run out first"),
+        pytest.param(stored(500, total_inodes=0, free_inodes=0), [], id="no limit of inodes"),
+        pytest.param(stored(500, file_system="tmpfs"), ["warn"], id="memory and no disk"),
+        pytest.param(stored(500, file_system="overlay"), ["warn"], id="ends with the container"),
+        pytest.param(samples.healthy(), [], id="no disk read"),
+    ],
+)
+def test_the_disk_under_file_storage(sample: Sample, expected: list[str]) -> None:
+    assert severities(judge(sample), "L3-DISK") == expected
+
+
+def test_when_the_disk_is_full() -> None:
+    (finding,) = found(judge(*(stored(90 - n, 10.0 * n) for n in range(7))), "L3-DISK")
+    assert finding.evidence["seconds_until_full"] == pytest.approx(840)
+    (still,) = found(judge(*(stored(90, 10.0 * n) for n in range(7))), "L3-DISK")
+    assert "seconds_until_full" not in still.evidence

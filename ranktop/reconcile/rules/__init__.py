@@ -14,6 +14,7 @@ from ranktop.reconcile.rules.host_pressure import host_pressure, host_swap
 from ranktop.reconcile.rules.host_shm import shm_unexplained
 from ranktop.reconcile.rules.l2_why import l2_why
 from ranktop.reconcile.rules.l3 import l3_deadline, l3_rank_skew, prefetch_empty
+from ranktop.reconcile.rules.l3_disk import l3_disk
 from ranktop.reconcile.rules.launch import launch_changed, launch_drift
 from ranktop.reconcile.rules.layersplit import layer_cp1, layer_disagree, layer_no_comm, layer_range
 from ranktop.reconcile.rules.metrics import metrics_dedup, metrics_missing, rank0_only
@@ -74,6 +75,7 @@ _TIERS: tuple[Rule, ...] = (
     l3_rank_skew,
     prefetch_empty,
     l3_deadline,
+    l3_disk,
     spec_collapse,
     ttft_only,
     l2_proven,

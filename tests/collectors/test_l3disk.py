@@ -1,0 +1,93 @@
+"""The disk under file storage: a real process with a real directory, and mount tables as text."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from collectors.l3disk import StorageDiskCollector, file_system, storage_path
+from ranktop.sample import NoData, Processes, ServerProcess, SourceError
+
+ARGV = ("python", "-m", "sglang.launch_server", "--hicache-storage-backend", "file")
+
+
+def served(pid: int | None, *argv: str) -> Processes:
+    return Processes((ServerProcess("a:1", pid, 1, argv or ARGV),))
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[int]:
+    """A process whose environment names the directory."""
+    environment = os.environ | {"SGLANG_HICACHE_FILE_BACKEND_STORAGE_DIR": str(tmp_path)}
+    command = [sys.executable, "-c", "print(flush=True); input()"]
+    with subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        yield process.pid
+        process.kill()
+
+
+def test_the_file_system_of_the_directory(server: int, tmp_path: Path) -> None:
+    disk = StorageDiskCollector("a:1").read(served(server), 0.0)
+    there = os.statvfs(tmp_path)
+    assert (disk.server, disk.path) == ("a:1", str(tmp_path))
+    assert (disk.total_bytes, disk.total_inodes) == (there.f_blocks * there.f_frsize, there.f_files)
+    assert disk.free_bytes is not None
+    assert 0 <= disk.free_bytes <= (disk.total_bytes or 0)
+    assert disk.file_system == file_system(Path("/proc/self/mountinfo").read_bytes(), str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    "processes",
+    [None, served(None), served(os.getpid(), "python", "--hicache-storage-backend", "mooncake"), served(1, "python")],
+)
+def test_no_file_storage_no_disk(processes: Processes | None) -> None:
+    with pytest.raises(NoData):
+        StorageDiskCollector("a:1").read(processes, 0.0)
+
+
+def test_a_process_that_is_gone_is_an_error_in_one_line(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match="file storage of pid 4242"):
+        StorageDiskCollector("a:1", str(tmp_path)).read(served(4242), 0.0)
+
+
+@pytest.mark.parametrize(
+    ("environ", "path"),
+    [
+        (b"A=1\0SGLANG_HICACHE_FILE_BACKEND_STORAGE_DIR=/mnt/kv/\0B=2", "/mnt/kv"),
+        (b"A=1\0NOT_SGLANG_HICACHE_FILE_BACKEND_STORAGE_DIR=/mnt/kv", "/tmp/hicache"),
+        (b"SGLANG_HICACHE_FILE_BACKEND_STORAGE_DIR=cache", "/tmp/hicache"),
+        (b"", "/tmp/hicache"),
+    ],
+)
+def test_where_the_directory_is(environ: bytes, path: str) -> None:
+    assert storage_path(environ) == path
+
+
+MOUNTS = rb"""21 1 0:20 / / rw,relatime shared:1 - overlay overlay rw
+22 21 0:21 / /tmp rw - tmpfs tmpfs rw
+23 21 8:1 / /mnt/kv\040cache rw - xfs /dev/nvme0n1 rw
+24 21 0:30 / /mnt rw - ext4 /dev/sda rw
+25 21 0:31 / /mnt rw - nfs4 filer:/x rw
+a line that is none
+"""
+
+
+@pytest.mark.parametrize(
+    ("path", "kind"),
+    [
+        ("/tmp/hicache", "tmpfs"),
+        ("/tmpfile", "overlay"),
+        ("/mnt/kv cache/a", "xfs"),
+        ("/mnt/other", "nfs4"),
+        ("/mnt", "nfs4"),
+    ],
+)
+def test_the_mount_that_a_path_lies_on(path: str, kind: str) -> None:
+    assert file_system(MOUNTS, path) == kind
+    assert file_system(b"", path) is None
