@@ -45,7 +45,7 @@ def kind_of(data: bytes) -> tuple[Kind, str]:
         return "unknown", "a recording: open it with `ranktop replay`"
     if b"\0" in head[:65536] and not _has_few_nuls(head[:65536]):
         return "unknown", "binary"
-    text = head.decode("utf-8", "replace")
+    text = head.replace(b"\0", b"").decode("utf-8", "replace")
     stripped = text.lstrip("\ufeff \t\r\n")
     if "<nvidia_smi_log>" in stripped[:4096]:
         return "nvidia-smi XML", ""

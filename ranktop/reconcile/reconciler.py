@@ -161,7 +161,7 @@ class Reconciler:
         self._seen_up.update(sample.metrics)
         self._seen_up.update(sample.infos)
         self._past.log.record(sample.events)
-        for server in {event.server for event in sample.events if event.server is not None}:
+        for server in dict.fromkeys(event.server for event in sample.events if event.server is not None):
             own = (event for event in sample.events if event.server == server)
             self._logged[server] = fold(self._logged.get(server, LoggedServer()), own)
         if sample.host is not None and not server_ids(sample, self._logged):
