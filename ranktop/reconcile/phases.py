@@ -106,14 +106,19 @@ def _follow(
 def _reach(reached: dict[tuple[str, str | None], Phase], event: Event, server: str) -> None:
     name = _KINDS[event.kind]
     if name == "start":
-        newest = max((phase.at_unix_seconds for phase in reached.values()), default=0.0)
-        # The launch before this one, read from an old log, is no new start.
-        if event.at_unix_seconds < newest:
+        logged = (phase.at_unix_seconds for phase in reached.values() if phase.source == "logged")
+        # The launch before this one, read late from an old log, is no new start.
+        if event.at_unix_seconds < max(logged, default=0.0):
             return
-        reached.clear()
+        for key in [key for key, phase in reached.items() if phase.at_unix_seconds < event.at_unix_seconds]:
+            del reached[key]
     rank = None if name in _OF_SERVER else event.rank
-    if name in _FIRST_COUNTS and (name, rank) in reached:
-        return
+    if name in _FIRST_COUNTS:
+        known = reached.get((name, rank))
+        if known is not None and known.source == "logged":
+            return
+        # The log, which may be read later, knows the time better than when ranktop first looked.
+        reached.pop(("steady", None), None)
     reached[name, rank] = Phase(name, event.at_unix_seconds, server, rank, source="logged")
 
 

@@ -106,6 +106,21 @@ def test_the_launch_before_read_late_is_no_new_start() -> None:
     assert ("steady", None) in phases(late)
 
 
+def test_a_log_that_is_read_after_the_page_gives_the_times() -> None:
+    """The page says ready at once; the log, a moment later, since when, and what came before."""
+    reconciler = Reconciler()
+    reconciler.update(samples.healthy(1000))
+    log = [
+        of_server("server_args", 0.0, args={}),
+        event("weights_end", 20, rank="TP0"),
+        of_server("ready", 60),
+        event("prefill_batch", 900, rank="TP0"),
+    ]
+    verdict = reconciler.update(events(samples.healthy(1001), *log))
+    at = {phase.phase: phase.at_unix_seconds - samples.START for phase in verdict.phases}
+    assert at == {"start": 0, "weights": 20, "ready": 60, "first_prefill": 900}, "not steady before 1200"
+
+
 def test_another_main_process_starts_over() -> None:
     reconciler = Reconciler()
     reconciler.update(samples.healthy(0))

@@ -105,7 +105,8 @@ def _reserve(host: Host | None, plans: Sequence[Plan]) -> Line:
 def _hugepages(host: Host | None, source: Source, missing: str) -> Line:
     pages = host.hugepages if host else ()
     totals = [page.total_pages * page.page_size_bytes for page in pages if page.total_pages is not None]
-    return reading("host.hugepages", sum(totals) if host and totals else None, source=source, missing=missing or "none")
+    why = "this kernel tells of no huge pages" if host else missing
+    return reading("host.hugepages", sum(totals) if totals else None, source=source, missing=why)
 
 
 def _numa(node: NumaNode, sample: Sample, ranks: Sequence[RankVerdict]) -> Iterator[Line]:

@@ -99,8 +99,8 @@ def _counted(context: Context) -> Iterator[Finding]:
     yield Finding(
         "HOST-OOM-KILL",
         "critical",
-        f"{kills} kill{'' if kills == 1 else 's'} for memory {where} in the last {seconds / 60:.0f} min; the kernel's log, "
-        f"which names the victims, was not readable. {_who_grew(grew)}",
+        f"{kills} kill{'' if kills == 1 else 's'} for memory {where} in the last {seconds / 60:.0f} min; the kernel's "
+        f"log, which names the victims, was not readable. {_who_grew(grew)}",
         evidence={
             "kills": kills,
             "grew_last": grew.rank,
