@@ -183,6 +183,14 @@ def test_a_cascade_is_one_root_with_its_victims() -> None:
     assert (finding.evidence["victim_xids"], finding.evidence["victim_ranks"]) == ([45, 45], ["TP3", "TP4"])
 
 
+def test_a_root_that_only_its_victims_name() -> None:
+    """A log that begins after the root: each victim says `previous Xid 149`."""
+    victims = [xid(45, 1.0 + tp / 10, f"0000:{tp:02x}:00.0", caused_by_xid=149) for tp in range(4)]
+    finding = only(judge([events(buses(samples.healthy(2)), *victims)]), "GPU-XID")
+    assert (finding.severity, finding.ranks, finding.evidence["xid"]) == ("critical", (), 149)
+    assert finding.evidence["victim_ranks"] == ["TP0", "TP1", "TP2", "TP3"]
+
+
 def test_an_application_fault_warns() -> None:
     assert found(judge([events(buses(samples.healthy(2)), xid(31, 1.0, "0000:05:00.0"))]), "GPU-XID") == [
         ("warn", ("TP5",))

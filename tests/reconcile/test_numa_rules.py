@@ -95,6 +95,10 @@ def test_binding_that_was_skipped() -> None:
 def test_a_refused_set_mempolicy_is_told() -> None:
     refused = event("numa_failed", 0.5, rank="TP0", text="set_mempolicy: Operation not permitted")
     assert "set_mempolicy" in only(judge([events(samples.healthy(1), refused)]), "NUMA-NO-PERMISSION").message
+    log_alone = replace(samples.healthy(1), numa=None)
+    assert found(judge([events(log_alone, refused)]), "NUMA-NO-PERMISSION") == [("info", ())]
+    one_node = replace(log_alone, numa=(samples.healthy().numa or ())[:1])
+    assert found(judge([events(one_node, refused)]), "NUMA-NO-PERMISSION") == [], "nothing to bind to"
 
 
 def test_the_node_that_a_rank_is_bound_to() -> None:

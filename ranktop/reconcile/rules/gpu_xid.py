@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from msgspec.structs import replace
+
 from ranktop.finding import Finding
 from ranktop.reconcile.grouping import rank_span
 from ranktop.reconcile.rules.rule import Context
@@ -27,7 +29,8 @@ def gpu_xid(context: Context) -> Iterator[Finding]:
     if not events:
         return
     events = _once(events)
-    roots = [event for event in events if not _is_victim(event, events, context.thresholds.xid_cascade_seconds)]
+    cascade = context.thresholds.xid_cascade_seconds
+    roots = [event for event in events if not _is_victim(event, events, cascade)] + _named_only(events)
     by_owner: dict[_Owner, list[Event]] = {}
     for root in roots:
         by_owner.setdefault(_owner(context, root), []).append(root)
@@ -36,21 +39,26 @@ def gpu_xid(context: Context) -> Iterator[Finding]:
         victims = [
             event
             for event in events
-            if event not in roots
-            and 0 <= event.at_unix_seconds - worst.at_unix_seconds <= context.thresholds.xid_cascade_seconds
+            if event not in roots and 0 <= event.at_unix_seconds - worst.at_unix_seconds <= cascade
         ]
-        yield _finding(context, owner, worst, len(own), victims)
+        yield _finding(context, owner, worst, own, victims)
 
 
-def _finding(context: Context, owner: _Owner, root: Event, count: int, victims: Sequence[Event]) -> Finding:
+def _finding(context: Context, owner: _Owner, root: Event, own: Sequence[Event], victims: Sequence[Event]) -> Finding:
     xid, bus = _xid(root), root.fields.get("pci_bus_id")
+    others = sorted({_xid(event) for event in own} - {xid})
+    times = sum(1 for event in own if _xid(event) == xid)
     hit = [rank for victim in victims if (rank := _owner(context, victim)[1]) is not None]
     ranks = list(dict.fromkeys(hit))
     also = f", {len(victims)} followed" + (f" on {rank_span(ranks)}" if ranks else "") if victims else ""
     return Finding(
         "GPU-XID",
         "critical" if xid in _FATAL else "warn",
-        f"XID {xid} on {bus}" + (f" ({count} in the last hour)" if count > 1 else "") + also,
+        f"XID {xid} "
+        + (f"on {bus}" if bus else "(named by what it led to)")
+        + (f", {times} times in the last hour" if times > 1 else "")
+        + (f", and XID {', '.join(map(str, others))}" if others else "")
+        + also,
         scope="rank" if owner[1] is not None else "node",
         server=owner[0],
         rank=owner[1],
@@ -58,13 +66,15 @@ def _finding(context: Context, owner: _Owner, root: Event, count: int, victims: 
             "xid": xid,
             "pci_bus_id": bus,
             "pid": root.fields.get("pid"),
-            "times": count,
+            "times": times,
+            "other_xids": others,
             "victim_xids": [_xid(victim) for victim in victims[:16]],
             "victim_ranks": ranks,
             "victim_pids": sorted({pid for victim in victims if isinstance(pid := victim.fields.get("pid"), int)})[:16],
         },
         sources=dict.fromkeys(
-            ("xid", "pci_bus_id", "pid", "times", "victim_xids", "victim_ranks", "victim_pids"), root.source
+            ("xid", "pci_bus_id", "pid", "times", "other_xids", "victim_xids", "victim_ranks", "victim_pids"),
+            root.source,
         ),
         advice=(
             "drain this node and take the kernel log with it: the hardware or its link failed, and the victims' XIDs "
@@ -101,11 +111,22 @@ def _once(events: Sequence[Event]) -> list[Event]:
 def _is_victim(event: Event, events: Sequence[Event], cascade_seconds: float) -> bool:
     """The driver says what it follows from; or it is a clean-up after another XID shortly before."""
     if "caused_by_xid" in event.fields:
-        return any(_xid(other) == event.fields["caused_by_xid"] for other in events)
+        return True
     return _xid(event) in _VICTIMS and any(
         _xid(other) not in _VICTIMS and 0 <= event.at_unix_seconds - other.at_unix_seconds <= cascade_seconds
         for other in events
     )
+
+
+def _named_only(events: Sequence[Event]) -> list[Event]:
+    """Roots that no line of their own tells, only what followed them."""
+    told = {_xid(event) for event in events}
+    named: dict[int, Event] = {}
+    for event in events:
+        root = event.fields.get("caused_by_xid")
+        if isinstance(root, int) and root not in told:
+            named.setdefault(root, replace(event, server=None, rank=None, fields={"xid": root}))
+    return list(named.values())
 
 
 def _owner(context: Context, event: Event) -> _Owner:

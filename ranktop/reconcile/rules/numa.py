@@ -57,7 +57,7 @@ def numa_remote(context: Context) -> Iterator[Finding]:
 def numa_unknown(context: Context) -> Iterator[Finding]:
     """Where pages lie cannot be read here, or a rank was not bound although SGLang binds by default."""
     nodes = [node for node in context.sample.numa or () if node.total_bytes]
-    if len(nodes) < 2:
+    if context.sample.numa is not None and len(nodes) < 2:
         return
     for state in context.sample.sources:
         if state.name == "placement" and state.state == "error" and state.code == "no_permission":
