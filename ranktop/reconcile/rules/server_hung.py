@@ -47,7 +47,7 @@ def pd_stuck(context: Context) -> Iterator[Finding]:
     now = context.sample.at_monotonic_seconds
     for server in context.servers:
         activity = context.activities.get(server.id)
-        if activity is None or not is_stuck(context, server, activity):
+        if activity is None or not _is_stuck(context, server, activity):
             continue
         still = activity.batchless_seconds(now) or 0.0
         left = max(0.0, limits.pd_timeout_seconds - still)
@@ -88,7 +88,6 @@ def metrics_stale(context: Context) -> Iterator[Finding]:
             + (" (/v1/loads freezes with them)" if loads else ""),
             scope="server",
             server=server.id,
-            causes=("PD-STUCK",) if is_stuck(context, server, activity) else (),
             **evidence(
                 "reported", door_requests=activity.door_requests, frozen_seconds=frozen, pages=activity.pages_still
             ),
@@ -97,7 +96,7 @@ def metrics_stale(context: Context) -> Iterator[Finding]:
         )
 
 
-def is_stuck(context: Context, server: ServerVerdict, activity: Activity) -> bool:
+def _is_stuck(context: Context, server: ServerVerdict, activity: Activity) -> bool:
     """No batch for a while on a prefill or decode server, with work waiting for the other side or nothing moving."""
     limits = context.thresholds
     if server.role not in ("prefill", "decode") or activity.pages_batchless < limits.hung_pages:
