@@ -57,8 +57,9 @@ class Redactor:
         return [self.value(item) for item in value] if isinstance(value, list | tuple) else value
 
     def _redacted(self, text: str) -> str:
+        # Before `Authorization:` takes the scheme for the value.
+        text = _BEARER.sub(DROPPED, text)
         text = _ASSIGNED.sub(_without_value, text)
-        text = _BEARER.sub(rf"\1 {DROPPED}", text)
         text = _KEY_SHAPE.sub(DROPPED, text)
         text = _URL_HOST.sub(self._url, text)
         text = _MAIL.sub("(address)", text)
@@ -87,8 +88,9 @@ class Redactor:
 def _without_value(match: re.Match[str]) -> str:
     name, value = match["name"], match["value"]
     spaced = not match["between"].strip()
-    # `--api-key VALUE` is a secret; `the password policy` is prose.
-    if value in _NOT_SECRET_VALUES or not is_secret(name) or (spaced and not _is_flag(match)):
+    # `--api-key VALUE` is a secret; `the password policy` is prose, and `#token: 266624` a count.
+    is_count = value.isdigit() and name.lower().endswith("token")
+    if value in _NOT_SECRET_VALUES or is_count or not is_secret(name) or (spaced and not _is_flag(match)):
         return match[0]
     return f"{name}{match['quote']}{match['between']}{DROPPED}"
 
