@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgspec
@@ -103,6 +103,21 @@ class OpenChunk:
             return join(parts, events)
         except (KeyError, TypeError) as problem:
             raise Damaged(f"a sample of a chunk lacks {problem}") from problem
+
+    def changes(self, field: str) -> Iterator[tuple[int, str | None, Any]]:
+        """(position, server, value) wherever that part has a new row. Damaged when a value does not fit its type."""
+        for (name, server), (_, runs) in self._runs.items():
+            if name != field:
+                continue
+            for run in runs:
+                for number, position in enumerate(run.segment.starts):
+                    if run.segment.schema_id is not None:
+                        row = self._row(run, number)
+                        yield (
+                            position,
+                            server,
+                            self._values.value((name, server), (id(run), number), lambda row=row: row),
+                        )
 
     def times(self) -> list[float]:
         """The wall clock of every sample, in their order. Damaged when they do not all have one."""

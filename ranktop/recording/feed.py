@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from itertools import takewhile
 
+from ranktop.finding import Severity
 from ranktop.reconcile import Reconciler, Verdict
 from ranktop.recording.errors import Damaged, RecordingError
 from ranktop.recording.findings import Change, Differences, FindingHistory, differences
@@ -117,6 +118,10 @@ class RecordingFeed:
         self._go(seq, direction=1)
         if self._is_playing:
             self.play()
+
+    def changes(self) -> list[tuple[float, Severity | None]]:
+        """Changes of the worst severity above info, over the whole recording."""
+        return self.history.severities()
 
     def next_breach(self) -> bool:
         """To the sample at which the next breach opened. False when there is none, and nothing moves."""

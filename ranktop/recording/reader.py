@@ -107,6 +107,27 @@ class Recording:
             except Damaged as problem:
                 self._note_damage(f"{span.samples} samples from number {span.first_seq}: {problem}")
 
+    def changes(self, field: str, first_seq: int, last_seq: int) -> Iterator[tuple[int, str | None, Any]]:
+        """(number, server, value) of one part wherever it was read anew: far cheaper than whole samples.
+
+        A part can come once more than it was read, at the beginning of a minute.
+        """
+        for span in self.index.spans:
+            if span.last_seq < first_seq or span.first_seq > last_seq:
+                continue
+            try:
+                if span.is_chunk:
+                    found = [
+                        (span.first_seq + at, server, value) for at, server, value in self._chunk(span).changes(field)
+                    ]
+                else:
+                    part = getattr(self.sample(span.first_seq), field)
+                    found = [(span.first_seq, server, value) for server, value in part.items()]
+            except Damaged as problem:
+                self._note_damage(f"{span.samples} samples from number {span.first_seq}: {problem}")
+                continue
+            yield from (one for one in sorted(found, key=lambda one: one[0]) if first_seq <= one[0] <= last_seq)
+
     def seq_at(self, at_unix_seconds: float) -> int:
         """The newest sample taken at or before that time, the first one when all are later. 0 when there is none."""
         span = self.index.span_at(at_unix_seconds)

@@ -1,17 +1,12 @@
-"""What a report draws: lines over time from verdicts, and the stretches in which something was wrong."""
+"""What a report draws: lines over time, from verdicts."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 from msgspec import Struct
-from msgspec.structs import replace
 
-from ranktop.finding import SEVERITIES, Severity
-from ranktop.reconcile.grouping import rank_span
 from ranktop.reconcile.verdict import ServerVerdict, Verdict
-from ranktop.recording.findings import FindingHistory, key_of
 
 Value = float | int | None
 
@@ -31,19 +26,6 @@ class Chart(Struct, frozen=True):
     title: str
     unit: str
     traces: list[Trace]
-
-
-class Episode(Struct, frozen=True):
-    """A finding from its opening to its closing (None: open at the end), at its worst."""
-
-    code: str
-    severity: Severity
-    where: str
-    message: str
-    advice: str
-    begin_unix_seconds: float
-    end_unix_seconds: float | None
-    begin_seq: int
 
 
 class _Plotter:
@@ -97,30 +79,6 @@ def charts(verdicts: Iterable[Verdict]) -> tuple[list[float], list[Chart]]:
                     plots[chart].put("planned", _sum(line.planned for line in found), dashed=True)
     made = [plot.chart() for plot in plots.values()]
     return times, [chart for chart in made if chart.traces]
-
-
-def episodes(history: FindingHistory) -> list[Episode]:
-    """Every finding of the recording with its beginning and end, in the order of the beginnings."""
-    running: dict[Any, Episode] = {}
-    done: list[Episode] = []
-    for change in history.changes:
-        now = {key_of(finding): finding for finding in change.open}
-        for key in [key for key in running if key not in now]:
-            done.append(replace(running.pop(key), end_unix_seconds=change.at_unix_seconds))
-        for key, finding in now.items():
-            known = running.get(key)
-            if known is None or SEVERITIES.index(finding.severity) >= SEVERITIES.index(known.severity):
-                running[key] = Episode(
-                    finding.code,
-                    finding.severity,
-                    rank_span(finding.ranks) or finding.server or "node",
-                    finding.message,
-                    finding.advice,
-                    known.begin_unix_seconds if known else change.at_unix_seconds,
-                    None,
-                    known.begin_seq if known else change.seq,
-                )
-    return sorted((*done, *running.values()), key=lambda episode: (episode.begin_unix_seconds, episode.code))
 
 
 _CHARTS: dict[str, tuple[str, str, float]] = {

@@ -13,9 +13,10 @@ import msgspec
 from ranktop.clock import duration, iso_utc
 from ranktop.reconcile.grouping import rank_span
 from ranktop.reconcile.verdict import Line, Verdict
+from ranktop.recording.episodes import Episode
 from ranktop.recording.notes import CLOCK, GAP, MARK, SOURCE, Note
 from ranktop.recording.reader import Recording
-from ranktop.recording.report.charts import Chart, Episode
+from ranktop.recording.report.charts import Chart
 
 AROUND_SECONDS = 30.0
 MAX_EVENTS_AROUND = 40

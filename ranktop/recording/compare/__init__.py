@@ -1,0 +1,1 @@
+"""Recordings held against each other: gates between two, a sweep over several."""
