@@ -28,6 +28,7 @@ from collectors.router import RouterCollector
 from collectors.server_info import ServerInfoCollector
 from collectors.serverlog import ServerLogCollector
 from collectors.simulated import DemoStates, OrSimulated
+from collectors.simulated_kernel import KernelLogOrSimulated
 from collectors.xid import XidCollector
 from ranktop.sample import Collector, ServerProcess
 
@@ -38,7 +39,7 @@ def local_groups(
     sys_root: str,
     only_pids: Sequence[int] = (),
     only_urls: Sequence[str] = (),
-    hold_nvml: bool = True,
+    session: NvmlSession | None = None,
     router_urls: Sequence[str] = (),
 ) -> Sequence[Sequence[Collector]]:
     """The host's own sources. Reading a command line or maps can wait for a rank's mmap lock: a thread each.
@@ -48,19 +49,19 @@ def local_groups(
     states = DemoStates(proc_root)
     pools = PoolsCollector(proc_root)
     placement = PlacementCollector(lambda: pools.latest)
-    session = NvmlSession(hold=hold_nvml, proc_root=proc_root)
+    session = session or NvmlSession(proc_root=proc_root)
     return [
         [ProcessesCollector(proc_root, only_pids=only_pids, only_urls=only_urls)],
         [
-            OrSimulated(HostMemCollector(proc_root), lambda state: state.host, states),
+            OrSimulated(HostMemCollector(proc_root, sys_root), lambda state: state.host, states),
             OrSimulated(NumaNodesCollector(sys_root, proc_root), lambda state: state.numa, states),
-            CgroupCollector(proc_root, sys_root),
+            OrSimulated(CgroupCollector(proc_root, sys_root), lambda state: state.cgroups, states),
         ],
         [pools],
         [OrSimulated(placement, lambda state: state.placements, states)],
         [OrSimulated(NvmlCollector(session, sys_root=sys_root), lambda state: state.gpus, states)],
         [XidCollector(session)],
-        [KernelLogCollector()],
+        [KernelLogOrSimulated(KernelLogCollector(), states)],
         *([RouterCollector(url)] for url in router_urls),
     ]
 

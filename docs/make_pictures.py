@@ -15,6 +15,7 @@ from ranktop.demo.launcher import DemoNode
 from tui.app import RanktopApp
 from tui.draw.glyphs import UNICODE
 from tui.themes import load_theme
+from tui.timekeys import LiveTime
 
 HERE = Path(__file__).parent / "pictures"
 SETTLE_SECONDS = 25
@@ -33,7 +34,7 @@ async def shoot(scenario: str, theme: str, shots: tuple[tuple[str, list[str]], .
         options = NodeOptions(pids=(node.pid,))
         feed = make_feed(options)
         feed.start()
-        app = RanktopApp(feed, make_reconciler(options).update, [load_theme(theme)], UNICODE)
+        app = RanktopApp(LiveTime(feed, make_reconciler(options).update), [load_theme(theme)], UNICODE)
         async with app.run_test(size=(120, 34)) as pilot:
             await asyncio.sleep(SETTLE_SECONDS)
             for name, keys in shots:

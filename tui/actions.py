@@ -62,6 +62,7 @@ ACTIONS: tuple[Action, ...] = (
     Action("t", "t", "ask_time", "jump to a time: 14:03, 14:03:27 or -10m"),
     Action("w", "w", "ask_what_if", "what if: another size, ratio or rank count beside the present plan"),
     Action("y", "y", "copy_finding", "copy the finding as Markdown (OSC 52)"),
+    Action("g", "g", "toggle_gpus", "let go of the GPUs, so that one can be reset; again: take them back"),
     Action("T", "T", "next_theme", "next colour theme"),
     Action("ctrl+p", "^p", "command_palette", "all actions by name"),
 )

@@ -9,17 +9,16 @@ from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
 
-from ranktop.reconcile.verdict import Verdict
-from ranktop.sample import Sample, SampleFeed
+from ranktop.sample import GpuHold
 from tui.actions import ACTIONS, VIEWS, help_keys, short_keys, view_keys
 from tui.draw.glyphs import Glyphs
 from tui.eventlog import EventLog
-from tui.moment import clamp, mode_word, parse_time
+from tui.moment import parse_time
 from tui.palette import Palette, textual_theme
 from tui.screens.help import HelpScreen
-from tui.screens.main import MainScreen, Moment
+from tui.screens.main import MainScreen
 from tui.themes import ThemeColors
-from tui.timeline import LiveTimeline, Timeline, next_breach, previous_breach
+from tui.timekeys import ReplayTime, TimeKeys
 from tui.trails import Trails
 from tui.views.finding_detail import FindingDetail, as_markdown
 from tui.views.rank_detail import RankDetail
@@ -30,13 +29,11 @@ from tui.widgets.ask import Ask
 
 TICK_SECONDS = 1.0
 
-Judge = Callable[[Sample], Verdict]
-
 
 class RanktopApp(App[None]):
-    """Draws what `judge` says of what `feed` gives. Knows samples and verdicts, never /proc, NVML or a server.
+    """Draws verdicts as `time` gives them. Knows samples and verdicts, never /proc, NVML, a server or a file.
 
-    The feed is started and stopped by whoever made it, so that data can be there before the first paint.
+    The feed behind it is started and stopped by whoever made it, so that data can be there before the first paint.
     """
 
     CSS_PATH = "ranktop.tcss"
@@ -46,19 +43,16 @@ class RanktopApp(App[None]):
         *(Binding(action.keys, action.call, action.help, show=False) for action in ACTIONS),
     ]
 
-    def __init__(self, feed: SampleFeed, judge: Judge, themes: list[ThemeColors], glyphs: Glyphs) -> None:
-        """`themes` must not be empty; the first one is used from the start."""
+    def __init__(self, time: TimeKeys, themes: list[ThemeColors], glyphs: Glyphs, gpus: GpuHold | None = None) -> None:
+        """`themes` must not be empty; the first one is used from the start. `gpus` can be let go of, where it is given."""
         super().__init__()
-        self._feed = feed
-        self._judge = judge
+        self._time = time
         self._themes = themes
         self._glyphs = glyphs
+        self._gpus = gpus
         self._palettes = {theme.name: Palette(theme) for theme in themes}
-        self._newest: Verdict | None = None
-        self._timeline: Timeline = LiveTimeline()
         self._trails = Trails()
         self._events = EventLog()
-        self._when: float | None = None
         self._stack: list[View] = [VIEWS[0]]
         self._sort = UNSORTED
         self._filter = ""
@@ -79,21 +73,17 @@ class RanktopApp(App[None]):
         self.call_after_refresh(self._draw)
 
     def _tick(self) -> None:
-        """Sampling and judging go on while the picture stands still or a modal is open."""
-        verdict = self._newest = self._judge(self._feed.sample())
-        if isinstance(self._timeline, LiveTimeline):
-            self._timeline.push(verdict)
+        """Goes on while the picture stands still or a modal is open."""
+        verdict = self._time.tick()
         self._trails.push(verdict)
         self._events.push(verdict)
         self._draw()
 
     def _draw(self) -> None:
-        newest = self._newest
-        if newest is None:
+        shown = self._time.shown()
+        if shown is None:
             return
         main = self._main
-        shown = newest if self._when is None else self._timeline.at(self._when) or newest
-        now = shown.sample.at_unix_seconds
         frame = Frame(
             shown,
             main.size.width,
@@ -104,10 +94,7 @@ class RanktopApp(App[None]):
             self._rank,
             self._events.rows(),
         )
-        moment = Moment(mode_word(self._when, newest.sample.at_unix_seconds), now)
-        if self._when is not None:
-            moment = moment._replace(span=self._timeline.span(), marks=self._timeline.marks())
-        main.show(frame, self._stack[-1], moment)
+        main.show(frame, self._stack[-1], self._time.moment())
         others = [("esc", f"filter {self._filter!r} off")] if self._filter else []
         main.show_keys(view_keys(), [*others, *short_keys()], self._stack[0].name)
 
@@ -146,7 +133,8 @@ class RanktopApp(App[None]):
         self._main.move_cursor(rows)
 
     def action_choose_rank(self, by: int) -> None:
-        ranks = [RankTarget(rank.server, rank.rank) for rank in self._newest.ranks] if self._newest else []
+        shown = self._time.shown()
+        ranks = [RankTarget(rank.server, rank.rank) for rank in shown.ranks] if shown else []
         if ranks:
             place = next((index for index, rank in enumerate(ranks) if rank == self._rank), 0)
             self._rank = ranks[(place + by) % len(ranks)]
@@ -168,27 +156,38 @@ class RanktopApp(App[None]):
         self._draw()
 
     def action_toggle_pause(self) -> None:
-        """Stop at what is shown now; or back to live."""
-        self._when = None if self._when is not None or self._newest is None else self._newest.sample.at_unix_seconds
-        self._draw()
+        self._time.toggle_pause()
+        self._draw_moved()
 
     def action_step(self, seconds: int) -> None:
-        self._go_to(self._now() + seconds)
+        self._time.step(seconds)
+        self._draw_moved()
 
     def action_next_breach(self) -> None:
-        self._go_to(next_breach(self._timeline.marks(), self._now()))
+        self._time.next_breach()
+        self._draw_moved()
 
     def action_previous_breach(self) -> None:
-        self._go_to(previous_breach(self._timeline.marks(), self._now()))
+        self._time.previous_breach()
+        self._draw_moved()
+
+    def _draw_moved(self) -> None:
+        """A replay has another sample now; a live picture is only drawn again."""
+        if isinstance(self._time, ReplayTime):
+            self._tick()
+        else:
+            self._draw()
 
     def action_ask_time(self) -> None:
         self._ask("time: 14:03, 14:03:27 or -10m", self._use_time)
 
     def _use_time(self, text: str) -> None:
-        when = parse_time(text, self._now())
+        when = parse_time(text, self._time.now())
         if when is None:
             self.notify(f"{text!r} is no time (like 14:03, 14:03:27 or -10m)", severity="warning", markup=False)
-        self._go_to(when)
+            return
+        self._time.go_to(when)
+        self._draw_moved()
 
     def action_ask_what_if(self) -> None:
         self._ask("what if: flags over the present launch, like --hicache-size 96", self._use_what_if)
@@ -199,20 +198,21 @@ class RanktopApp(App[None]):
             self._main.forget_cursor()
             self._draw()
 
-    def _now(self) -> float:
-        newest = self._newest.sample.at_unix_seconds if self._newest else 0.0
-        return self._when if self._when is not None else newest
-
-    def _go_to(self, when: float | None) -> None:
-        if when is not None:
-            self._when = clamp(self._timeline, when)
-            self._draw()
-
     def action_copy_finding(self) -> None:
         target = self._main.chosen()
         if isinstance(target, FindingTarget):
             self.copy_to_clipboard(as_markdown(target.finding))
             self.notify(f"{target.finding.code} copied", markup=False)
+
+    def action_toggle_gpus(self) -> None:
+        if self._gpus is None:
+            self.notify("there is no driver session here", markup=False)
+        elif self._gpus.is_released:
+            self._gpus.resume()
+            self.notify("GPUs are read again", markup=False)
+        else:
+            self._gpus.release()
+            self.notify("GPUs are let go of at the next reading: one can be reset now", markup=False)
 
     def action_show_help(self) -> None:
         if not isinstance(self.screen, HelpScreen):

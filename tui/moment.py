@@ -1,11 +1,10 @@
-"""Where in time the picture stands: live, or a moment that the user went to."""
+"""Moments that a user asks for: a time of day, so long ago, or the nearest that can be shown."""
 
 from __future__ import annotations
 
 import re
 from datetime import datetime, timedelta
 
-from ranktop.clock import duration
 from tui.timeline import Timeline
 
 _RELATIVE = re.compile(r"-\s*(\d+)\s*([smh]?)")
@@ -17,14 +16,6 @@ def clamp(timeline: Timeline, when: float) -> float | None:
     """The moment itself, or the nearest end of what can be shown."""
     span = timeline.span()
     return None if span is None else max(span[0], min(span[1], when))
-
-
-def mode_word(when: float | None, newest: float) -> str:
-    """`live`, `paused`, or how far back the picture is."""
-    if when is None:
-        return "live"
-    behind = newest - when
-    return "paused" if behind < 1.5 else f"paused -{duration(behind)}"
 
 
 def parse_time(text: str, now: float) -> float | None:

@@ -13,8 +13,10 @@ from msgspec import Struct
 
 from ranktop.cli.errors import UsageProblem
 from ranktop.cli.settings import load_settings
+from ranktop.demo.clock import REAL_TIME, DemoClock
 
 if TYPE_CHECKING:
+    from collectors.nvml_session import NvmlSession
     from collectors.poller import Poller
     from ranktop.reconcile import Reconciler
     from ranktop.sample import ServerProcess
@@ -36,6 +38,8 @@ class NodeOptions(Struct, frozen=True):
     log_command: str | None = None
     release_nvml: bool = False
     router_urls: tuple[str, ...] = ()
+    clock: DemoClock = REAL_TIME
+    """The node's clock: a stand-in node's can run fast."""
 
 
 def node_options(command: _Command) -> _Command:
@@ -115,7 +119,14 @@ _OPTIONS = (
 )
 
 
-def make_feed(node: NodeOptions) -> Poller:
+def make_session(node: NodeOptions) -> NvmlSession:
+    """The one NVML session of this process."""
+    from collectors.nvml_session import NvmlSession
+
+    return NvmlSession(hold=not node.release_nvml, proc_root=node.proc_root)
+
+
+def make_feed(node: NodeOptions, session: NvmlSession | None = None) -> Poller:
     """A poller over this node's live sources, not started yet."""
     from collectors.poller import Poller
     from collectors.registry import local_groups, server_groups
@@ -126,7 +137,7 @@ def make_feed(node: NodeOptions) -> Poller:
             sys_root=node.sys_root,
             only_pids=node.pids,
             only_urls=node.urls,
-            hold_nvml=not node.release_nvml,
+            session=session or make_session(node),
             router_urls=node.router_urls,
         ),
         lambda server: server_groups(
@@ -138,6 +149,9 @@ def make_feed(node: NodeOptions) -> Poller:
         ),
         given=[_server_of(url) for url in node.urls],
         least_period_seconds=node.interval_seconds,
+        wall=node.clock,
+        monotonic=node.clock.monotonic,
+        speed=node.clock.speed,
     )
 
 

@@ -30,6 +30,7 @@ def replay(
     from tui.app import RanktopApp
     from tui.draw.glyphs import choose
     from tui.themes import ThemeError, load_theme, packaged_themes
+    from tui.timekeys import ReplayTime
 
     try:
         themes = [
@@ -46,7 +47,7 @@ def replay(
         if since is not None:
             feed.go_to(seq_range(recording, since, None)[0])
         feed.play(speed)
-        app = RanktopApp(feed, feed.judge, themes, choose(ascii_only))
+        app = RanktopApp(ReplayTime(feed, feed.judge), themes, choose(ascii_only))
         app.run(mouse=not no_mouse)
         said_damage(recording)
     return app.return_code or OK

@@ -9,11 +9,11 @@ from collections.abc import Callable
 import click
 
 from ranktop.cli.errors import OK, UsageProblem
-from ranktop.cli.node_options import NodeOptions, make_feed, make_reconciler, node_options
+from ranktop.cli.node_options import NodeOptions, make_feed, make_reconciler, make_session, node_options
 from ranktop.cli.plain import watch_plainly
 from ranktop.cli.settings import load_settings
 from ranktop.reconcile import Verdict
-from ranktop.sample import Sample, SampleFeed
+from ranktop.sample import GpuHold, Sample, SampleFeed
 
 
 @click.command()
@@ -29,7 +29,8 @@ def watch(node: NodeOptions, theme: str | None, ascii_only: bool, no_mouse: bool
 def show(node: NodeOptions, *, theme: str | None = None, ascii_only: bool = False, mouse: bool = True) -> int:
     """Run the screen until the user quits. Reading starts before the screen's libraries are imported."""
     settings = load_settings()
-    feed = make_feed(node)
+    session = make_session(node)
+    feed = make_feed(node, session)
     reconciler = make_reconciler(node)
     feed.start()
     try:
@@ -42,6 +43,7 @@ def show(node: NodeOptions, *, theme: str | None = None, ascii_only: bool = Fals
             theme or settings.screen.theme,
             ascii_only or settings.screen.ascii,
             mouse and settings.screen.mouse,
+            session,
         )
     finally:
         feed.stop()
@@ -52,16 +54,24 @@ def can_draw() -> bool:
     return sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
 
 
-def _draw(feed: SampleFeed, judge: Callable[[Sample], Verdict], theme: str, ascii_only: bool, mouse: bool) -> int:
+def _draw(
+    feed: SampleFeed,
+    judge: Callable[[Sample], Verdict],
+    theme: str,
+    ascii_only: bool,
+    mouse: bool,
+    gpus: GpuHold,
+) -> int:
     from tui.app import RanktopApp
     from tui.draw.glyphs import choose
     from tui.themes import ThemeError, load_theme, packaged_themes
+    from tui.timekeys import LiveTime
 
     try:
         first = load_theme(theme)
         others = [load_theme(name) for name in packaged_themes() if name != first.name]
     except ThemeError as problem:
         raise UsageProblem(str(problem)) from problem
-    app = RanktopApp(feed, judge, [first, *others], choose(ascii_only))
+    app = RanktopApp(LiveTime(feed, judge), [first, *others], choose(ascii_only), gpus)
     app.run(mouse=mouse)
     return app.return_code or OK

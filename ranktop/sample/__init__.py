@@ -9,7 +9,7 @@ from ranktop.sample.gpu import Gpu, GpuProcess, Gpus, MigInstance
 from ranktop.sample.host import Cgroup, Host, HugePages, NumaNode, Pressure
 from ranktop.sample.pool import Mapping, MappingKind, Placement, share_interval_percent
 from ranktop.sample.process import Processes, RankProcess, RankTag, ServerProcess
-from ranktop.sample.protocols import Clock, Collector, SampleFeed, TimeControl
+from ranktop.sample.protocols import Clock, Collector, GpuHold, SampleFeed, TimeControl
 from ranktop.sample.sample import Sample
 from ranktop.sample.server import (
     Bootstrap,
@@ -35,6 +35,7 @@ __all__ = [
     "Event",
     "Field",
     "Gpu",
+    "GpuHold",
     "GpuProcess",
     "Gpus",
     "Host",

@@ -27,5 +27,5 @@ class DemoState(Struct, frozen=True):
     cgroups: dict[int, Cgroup] = {}
     """By pid of the rank. Empty: no pod is simulated."""
     kernel_lines: tuple[str, ...] = ()
-    """What the kernel log would hold, oldest first."""
+    """What the kernel log would hold, oldest first, each line after its time in ISO 8601."""
     schema: int = 1

@@ -80,4 +80,15 @@ class TimeControl(Protocol):
         ...
 
 
+class GpuHold(Protocol):
+    """The driver session that blocks a GPU reset while it is open."""
+
+    @property
+    def is_released(self) -> bool: ...
+
+    def release(self) -> None: ...
+
+    def resume(self) -> None: ...
+
+
 Clock = Callable[[], float]

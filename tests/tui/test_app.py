@@ -16,6 +16,7 @@ from tui.app import RanktopApp
 from tui.draw.glyphs import ASCII, UNICODE, Glyphs
 from tui.screens.help import HelpScreen
 from tui.themes import load_theme
+from tui.timekeys import LiveTime
 from tui.widgets.lines import Lines
 
 
@@ -33,7 +34,7 @@ def _utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def make_app(feed: StoryFeed, *, glyphs: Glyphs = UNICODE, theme: str = "night") -> RanktopApp:
     other = "day" if theme == "night" else "night"
-    return RanktopApp(feed, Reconciler().update, [load_theme(theme), load_theme(other)], glyphs)
+    return RanktopApp(LiveTime(feed, Reconciler().update), [load_theme(theme), load_theme(other)], glyphs)
 
 
 def screen_text(app: App[None]) -> str:
@@ -245,6 +246,29 @@ async def test_the_theme_key_goes_round() -> None:
         assert app.theme == "day"
         await pilot.press("T")
         assert app.theme == "night"
+
+
+class Hold:
+    """A driver session that remembers what was asked of it."""
+
+    is_released = False
+
+    def release(self) -> None:
+        self.is_released = True
+
+    def resume(self) -> None:
+        self.is_released = False
+
+
+async def test_g_lets_go_of_the_gpus_and_takes_them_again() -> None:
+    hold = Hold()
+    time = LiveTime(StoryFeed([samples.healthy()]), Reconciler().update)
+    app = RanktopApp(time, [load_theme("night")], UNICODE, hold)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("g")
+        assert hold.is_released
+        await pilot.press("g")
+        assert not hold.is_released
 
 
 async def test_q_quits() -> None:
