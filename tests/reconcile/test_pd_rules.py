@@ -189,13 +189,27 @@ def test_transport(lines: tuple[str, ...], expected: list[str]) -> None:
     assert severities(judge(server(1, *map(event, lines))), "PD-TRANSPORT") == expected
 
 
-def test_tcp_by_choice_is_told_as_such() -> None:
+def asking(*words: str) -> Sample:
+    """The server, which runs mooncake, with these words on its command line."""
     sample = server(1)
     assert sample.processes is not None
-    argv = ("python", "-m", "sglang.launch_server", "--disaggregation-transfer-backend", "mooncake_tcp")
-    main = replace(sample.processes.servers[0], argv=argv)
-    verdict = judge(replace(sample, processes=replace(sample.processes, servers=(main,))))
-    assert "by choice" in found(verdict, "PD-TRANSPORT")[0].message
+    main = replace(sample.processes.servers[0], argv=("python", "-m", "sglang.launch_server", *words))
+    return replace(sample, processes=replace(sample.processes, servers=(main,)))
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("--disaggregation-transfer-backend", "mooncake_tcp"), "by choice"),
+        (("--disaggregation-transfer-backend=nixl",), "nixl was asked for, mooncake runs"),
+        (("--disaggregation-transfer-backend", "mooncake"), None),
+        ((), None),
+    ],
+)
+def test_what_was_asked_for(words: tuple[str, ...], says: str | None) -> None:
+    told = found(judge(asking(*words)), "PD-TRANSPORT")
+    assert [says in finding.message for finding in told if says] == ([True] if says else [])
+    assert bool(told) == (says is not None)
 
 
 def test_lines_of_a_rank_without_a_role_say_why() -> None:

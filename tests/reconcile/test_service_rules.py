@@ -109,11 +109,18 @@ def test_a_hang_is_measured_from_the_last_sign_of_life() -> None:
         pytest.param(still(60), [], id="no prefill or decode role"),
         pytest.param(still(60, role="prefill", door=0), [], id="nobody waits"),
         pytest.param(still(60, role="prefill", gpu_percent=90.0), [], id="a long chunk"),
-        pytest.param([moment(5.0 * n, role="decode", passes=9 * n) for n in range(9)], [], id="batches run"),
+        pytest.param([moment(5.0 * n, role="decode", passes=9 * n) for n in range(1, 9)], [], id="batches run"),
+        pytest.param(still(60, role="prefill", passes=0), [], id="before the first batch: it may compile"),
     ],
 )
 def test_pd_stuck(told: list[Sample], expected: list[str]) -> None:
     assert severities(judge(*told), "PD-STUCK") == expected
+
+
+def test_a_queue_that_waits_for_the_other_side_is_stuck_before_the_first_batch() -> None:
+    loads = {samples.SERVER: (LoadSnapshot(samples.SERVER, 0, bootstrap_queue_requests=6),)}
+    told = [replace(one, loads=loads) for one in still(30, role="prefill", passes=0)]
+    assert severities(judge(*told), "PD-STUCK") == ["critical"]
 
 
 def test_stuck_counts_down_to_the_time_out_and_names_the_queue() -> None:
@@ -130,7 +137,8 @@ def test_stuck_counts_down_to_the_time_out_and_names_the_queue() -> None:
         pytest.param(still(30), ["warn"], id="half a minute"),
         pytest.param(still(25), [], id="not yet"),
         pytest.param(still(90, door=0), [], id="nobody waits"),
-        pytest.param([moment(5.0 * n, passes=9 * n) for n in range(9)], [], id="a counter moves"),
+        pytest.param([moment(5.0 * n, passes=9 * n) for n in range(1, 9)], [], id="a counter moves"),
+        pytest.param(still(90, passes=0), [], id="before the first batch"),
         pytest.param(still(90, door=None), [], id="the door is not counted"),
     ],
 )

@@ -143,6 +143,10 @@ def test_a_gauge_against_the_mapped_pool(tokens: float, expected: list[str]) -> 
     assert severities(judge(gauge(samples.healthy(), tokens)), "L2-GAUGE-LIES") == expected
 
 
+def test_a_plan_of_the_nearest_version_is_no_proof() -> None:
+    assert severities(judge(with_info(gauge(samples.healthy(), 5), version="0.9.9")), "L2-GAUGE-LIES") == []
+
+
 def test_a_gauge_without_a_pool_to_hold_it_against() -> None:
     assert severities(judge(replace(gauge(samples.healthy(), 5), mappings={})), "L2-GAUGE-LIES") == []
 

@@ -112,7 +112,7 @@ def _range_finding(
     start, end = _own(one)
     says = f"owns layers [{start},{end})"
     says += f", planned [{planned[0]},{planned[1]})" if planned is not None else ""
-    says += f"; {len(gaps)} layers have not exactly one owner ({_few(gaps)})" if gaps else ""
+    says += f"; not exactly one rank owns layer {_few(gaps)}" if gaps else ""
     return Finding(
         "LAYER-RANGE",
         "breach",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from itertools import pairwise
 
 from ranktop.finding import Finding
 from ranktop.reconcile.rules.evidence import evidence, over_window, span
@@ -11,6 +12,7 @@ from ranktop.reconcile.rules.rule import Context
 from ranktop.reconcile.verdict import ServerVerdict
 from ranktop.sample import Event
 
+_BACKEND = "--disaggregation-transfer-backend"
 _SECOND_HAND = "another rank"
 """A rank that only heard of a failure logs `Failed due to an unknown reason from another rank`."""
 
@@ -102,10 +104,23 @@ def pd_duplicate(context: Context) -> Iterator[Finding]:
 
 
 def pd_transport(context: Context) -> Iterator[Finding]:
-    """KV goes over TCP, or the transfer engine found no RDMA device."""
+    """KV goes over TCP, the transfer engine found no RDMA device, or another backend runs than was asked for."""
     for server in context.servers:
         told = context.log.all_of(server.id, "transport")
-        is_forced = _asked_transport(context, server) == "mooncake_tcp"
+        asked = _asked_backend(context, server)
+        is_forced = asked == "mooncake_tcp"
+        info = context.sample.infos.get(server.id)
+        runs = info.args.get(_BACKEND.strip("-").replace("-", "_")) if info is not None else None
+        if asked is not None and not is_forced and runs is not None and runs != asked:
+            yield Finding(
+                "PD-TRANSPORT",
+                "warn",
+                f"{_BACKEND} {asked} was asked for, {runs} runs",
+                scope="server",
+                server=server.id,
+                **evidence("reported", asked=asked, runs=runs),
+                advice="read the log for why SGLang took another backend; prefill and decode must use the same one",
+            )
         if not told and not is_forced:
             continue
         transports = {event.fields.get("transport") for event in told}
@@ -126,11 +141,13 @@ def pd_transport(context: Context) -> Iterator[Finding]:
         )
 
 
-def _asked_transport(context: Context, server: ServerVerdict) -> str | None:
-    """By the command line: `/server_info` tells the resolved `mooncake`."""
+def _asked_backend(context: Context, server: ServerVerdict) -> str | None:
+    """By the command line; `/server_info` tells what it resolved to."""
     processes = context.sample.processes
     argv = next((one.argv for one in (processes.servers if processes else ()) if one.id == server.id), ())
-    return "mooncake_tcp" if any("mooncake_tcp" in word for word in argv) else None
+    spelt = [word.removeprefix(f"{_BACKEND}=") for word in argv if word.startswith(f"{_BACKEND}=")]
+    apart = [value for name, value in pairwise(argv) if name == _BACKEND]
+    return next(iter((*spelt, *apart)), None)
 
 
 def _rooms(events: tuple[Event, ...] | list[Event]) -> set[int]:

@@ -75,7 +75,7 @@ def metrics_stale(context: Context) -> Iterator[Finding]:
     now = context.sample.at_monotonic_seconds
     for server in context.servers:
         activity = context.activities.get(server.id)
-        if activity is None or activity.pages_still < limits.hung_pages:
+        if activity is None or not activity.forward_count or activity.pages_still < limits.hung_pages:
             continue
         frozen = activity.frozen_seconds(now)
         if frozen is None or frozen < limits.stale_seconds:
@@ -107,8 +107,11 @@ def _is_stuck(context: Context, server: ServerVerdict, activity: Activity) -> bo
         return False
     if activity.is_gpu_read and activity.gpu_at is not None and now - activity.gpu_at < limits.stuck_seconds:
         return False
+    if any(_queues(context, server.id).values()):
+        return True
     frozen = activity.frozen_seconds(now)
-    return any(_queues(context, server.id).values()) or (frozen is not None and frozen >= limits.stuck_seconds)
+    # Before its first batch a server compiles kernels, and its gauges have nothing to tell.
+    return bool(activity.forward_count) and frozen is not None and frozen >= limits.stuck_seconds
 
 
 _QUEUES = (

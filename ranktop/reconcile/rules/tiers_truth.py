@@ -46,8 +46,11 @@ def gauge_lies(context: Context) -> Iterator[Finding]:
     limits = context.thresholds
     for rank in context.ranks:
         total, pool = rank.line("l2.total"), rank.line("host.primary")
-        plan = context.rank_plan(rank)
-        if not total.seen or total.group or total.stale or not pool.seen or plan is None or plan.host is None:
+        if not total.seen or total.group or total.stale or not pool.seen:
+            continue
+        whole, plan = context.plan_of(rank.server), context.rank_plan(rank)
+        # A plan of the nearest version may have another row width; under DCP the gauge counts the sequence.
+        if whole is None or not whole.sglang.exact or whole.launch.dcp_size > 1 or plan is None or plan.host is None:
             continue
         said = total.seen * plan.host.bytes_per_token
         if abs(said - pool.seen) <= limits.tier_difference_ratio * pool.seen:
