@@ -44,7 +44,7 @@ class RanktopApp(App[None]):
     ]
 
     def __init__(self, time: TimeKeys, themes: list[ThemeColors], glyphs: Glyphs, gpus: GpuHold | None = None) -> None:
-        """`themes` must not be empty; the first one is used from the start. `gpus` can be let go of, where it is given."""
+        """`themes` must not be empty; the first one is used from the start. `gpus` can be let go of, where given."""
         super().__init__()
         self._time = time
         self._themes = themes
