@@ -101,7 +101,7 @@ def _fault(log: ServerLog) -> Event | None:
             continue
         if event.kind == "signal" and event.fields.get("signal") == "SIGTERM":
             return None
-        if event.kind == "aborted_oom" or (event.kind == "signal" and event.fields.get("signal") == "SIGQUIT"):
+        if event.kind == "signal" and event.fields.get("signal") == "SIGQUIT":
             return event
         if event.kind == "traceback" and event.fields.get("process"):
             return None if event.fields.get("error_type") == "KeyboardInterrupt" else event
@@ -116,7 +116,9 @@ def _faulted(log: ServerLog, fault: Event) -> Death:
     claims = [Claim("root", f"{where}{fault.text[:200]}", "proven", log.source)]
     if after:
         claims.append(Claim("after", f"then {', '.join(sorted(after))}", "proven", log.source))
-    return Death("fault", f"{where}an exception ended the server", tuple(claims), fault.at_unix_seconds)
+    is_signal = fault.kind == "signal"
+    what = "SIGQUIT, which a failing child sends, ended the server" if is_signal else "an exception ended the server"
+    return Death("fault", f"{where}{what}", tuple(claims), fault.at_unix_seconds)
 
 
 def _is_explained(fault: Event, known: Sequence[Death]) -> bool:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -55,6 +57,8 @@ def read_end(path: Path, most_bytes: int) -> tuple[bytes, float]:
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     with os.fdopen(fd, "rb") as file:
         status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError(errno.EINVAL, "no regular file")
         file.seek(max(0, status.st_size - most_bytes))
         return file.read(most_bytes), status.st_mtime
 

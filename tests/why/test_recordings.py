@@ -1,0 +1,96 @@
+"""Deaths that a recording shows, and who grew before them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from ranktop.sample import Event, Sample
+from support.samples import MAIN_PID, START, healthy, pid_of, without_rank
+from why.node import claim, judged, nowhere, only_death, proc, recording
+
+
+def growing(second: float, tp: int, gb_per_second: float) -> Sample:
+    """The rank's own memory grows, and MemAvailable falls by as much."""
+    sample = healthy(second)
+    assert sample.processes is not None
+    assert sample.host is not None
+    assert sample.host.available_bytes is not None
+    grown = round(second * gb_per_second * 1e9)
+    ranks = tuple(
+        replace(rank, rss_anon_bytes=rank.rss_anon_bytes + grown) if rank.tag.tp == tp else rank
+        for rank in sample.processes.ranks
+        if rank.rss_anon_bytes is not None
+    )
+    host = replace(sample.host, available_bytes=sample.host.available_bytes - grown)
+    return replace(sample, processes=replace(sample.processes, ranks=ranks), host=host)
+
+
+def killed(second: float, tp: int) -> Event:
+    fields = {"pid": pid_of(tp), "comm": "sglang::schedul", "memcg": False, "constraint": "CONSTRAINT_NONE"}
+    return Event(START + second, "oom_kill", "Out of memory: Killed process", fields=fields)
+
+
+def test_case_16_who_grew_is_not_who_was_killed(tmp_path: Path) -> None:
+    """TP5's own memory grew by 118 GB in two minutes; the kernel took TP2, the largest of near-equals."""
+    samples = [growing(second, 5, 1.0) for second in range(180)]
+    end = replace(without_rank(growing(180, 5, 1.0), 2), events=(killed(180, 2),))
+    path = recording(tmp_path / "a.rtop", [*samples, end])
+    death = only_death(judged(replace(nowhere(tmp_path), recordings=(path,))))
+    assert (death.cause, death.rank, death.pids) == ("out of memory", "TP2", (pid_of(2),))
+    assert claim(death, "constraint").text == "the host's memory"
+    grew = claim(death, "grew_last")
+    assert (grew.text.split()[0], grew.certainty) == ("TP5", "likely")
+    assert 110e9 < grew.evidence["growth_bytes"] < 122e9
+    planned = claim(death, "planned")
+    assert planned.text.startswith("8 ranks x 144.15 GB = 1153.18 GB")
+
+
+def test_small_growth_explains_nothing(tmp_path: Path) -> None:
+    """Others took the memory: 0.1 GB of the rank's own against 60 GB that went."""
+    samples = []
+    for second in range(120):
+        sample = growing(second, 5, 0.001)
+        assert sample.host is not None
+        assert sample.host.available_bytes is not None
+        left = sample.host.available_bytes - second * 500_000_000
+        samples.append(replace(sample, host=replace(sample.host, available_bytes=left)))
+    end = replace(without_rank(samples[-1], 2), events=(killed(119, 2),))
+    path = recording(tmp_path / "a.rtop", [*samples[:-1], end])
+    grew = claim(only_death(judged(replace(nowhere(tmp_path), recordings=(path,)))), "grew_last")
+    assert (grew.certainty, "no rank grew enough" in grew.text) == ("unknown", True)
+
+
+def test_a_rank_that_vanishes_without_a_word(tmp_path: Path) -> None:
+    path = recording(tmp_path / "a.rtop", [*map(healthy, range(10)), without_rank(healthy(10), 3)])
+    death = only_death(judged(replace(nowhere(tmp_path), recordings=(path,))))
+    assert (death.title, death.pids, death.at_unix_seconds) == ("TP3 vanished", (pid_of(3),), START + 10)
+
+
+def test_a_server_that_was_told_to_stop_is_no_death(tmp_path: Path) -> None:
+    term = Event(START + 9, "signal", "SIGTERM received", fields={"signal": "SIGTERM"})
+    told = replace(healthy(9), events=(term,))
+    path = recording(tmp_path / "a.rtop", [*map(healthy, range(9)), told, without_rank(healthy(10), 3)])
+    assert judged(replace(nowhere(tmp_path), recordings=(path,))).deaths == ()
+
+
+def test_a_healthy_recording_has_no_death(tmp_path: Path) -> None:
+    path = recording(tmp_path / "a.rtop", map(healthy, range(10)))
+    assert judged(replace(nowhere(tmp_path), recordings=(path,))).deaths == ()
+
+
+def test_case_85_ranks_that_outlived_their_server(tmp_path: Path) -> None:
+    """A scheduler whose parent is 1: its main process died, and it still holds its pool."""
+    proc(tmp_path / "proc", (1, 0, "init"), (pid_of(0), 1, "sglang::scheduler_TP0"))
+    death = only_death(judged(replace(nowhere(tmp_path), proc_root=str(tmp_path / "proc"))))
+    assert death.cause == "server gone"
+    assert claim(death, "after").evidence == {"pids": [pid_of(0)], "rss_shmem_bytes": 140771499 * 1024}
+
+
+def test_a_rank_under_its_server_is_no_death(tmp_path: Path) -> None:
+    main = "python -m sglang.launch_server --model-path m --port 30000"
+    processes = (1, 0, "init"), (MAIN_PID, 1, main), (pid_of(0), MAIN_PID, "sglang::scheduler_TP0")
+    proc(tmp_path / "proc", *processes)
+    (tmp_path / "proc" / str(MAIN_PID) / "cmdline").write_bytes(main.replace(" ", "\0").encode() + b"\0")
+    assert judged(replace(nowhere(tmp_path), proc_root=str(tmp_path / "proc"))).deaths == ()
