@@ -8,7 +8,7 @@ import signal
 import ssl
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
@@ -121,7 +121,7 @@ def _server(host: str, port: int, pages: Pages, web_config: Path | None) -> Metr
 
 
 @contextlib.contextmanager
-def _recorder(node: NodeOptions, path: str | None) -> Iterator[Recorder | None]:
+def _recorder(node: NodeOptions, path: str | None) -> Generator[Recorder | None]:
     if path is None:
         yield None
         return
