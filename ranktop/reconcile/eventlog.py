@@ -47,7 +47,7 @@ class EventLog:
 
     def starts(self, server: str) -> Sequence[Event]:
         """`server_args` of its newest starts, oldest first."""
-        return self._starts.get(server, ())
+        return tuple(self._starts.get(server, ()))
 
     def last_unix_seconds(self, server: str) -> float | None:
         """When the newest event was logged, None when the log said nothing that ranktop reads."""

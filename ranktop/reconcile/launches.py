@@ -112,12 +112,16 @@ def extend(known: Sequence[Launch], launch: Launch) -> tuple[Launch, ...]:
 
 
 def before_of(known: Sequence[Launch], starts: Sequence[Event], launch: Launch) -> Launch | None:
-    """The launch before this one: remembered, or told by a log of which nothing nearer is remembered."""
+    """The launch before this one: remembered, or told by a log of which nothing nearer is remembered.
+
+    The last of a log's `starts` is this launch's own, unless the log ends before it began.
+    """
     limit = launch.started_unix_seconds - _SAME_START_SECONDS
     remembered = [one for one in known if one.args and one.started_unix_seconds < limit]
     newest = remembered[-1] if remembered else None
     since = newest.started_unix_seconds + _LOG_LAGS_SECONDS if newest is not None else 0.0
-    told = [logged(launch.server, start) for start in starts if since < start.at_unix_seconds < limit]
+    earlier = starts[:-1] if starts and starts[-1].at_unix_seconds >= limit else starts
+    told = [logged(launch.server, start) for start in earlier if start.at_unix_seconds > since]
     return next((one for one in reversed(told) if one.args), newest)
 
 

@@ -75,10 +75,12 @@ def test_a_remembered_launch_is_not_told_a_second_time_by_the_log() -> None:
     remembered = Launch(samples.SERVER, STARTED - 3600, args=ARGS, host_hit=0.2)
     now = Launch(samples.SERVER, STARTED, args=ARGS)
     assert before_of([remembered], [server_args(ARGS, STARTED - 3580)], now) == remembered
-    later = server_args(ARGS | {"tp_size": 4}, STARTED - 1000)
-    told = before_of([remembered], [later], now)
-    assert told is not None
-    assert told.args["tp_size"] == 4
+    later, own = server_args(ARGS | {"tp_size": 4}, STARTED - 1000), server_args(ARGS, STARTED + 20)
+    for starts in ([later], [later, own]):
+        told = before_of([remembered], starts, now)
+        assert told is not None
+        assert told.args["tp_size"] == 4
+    assert before_of([], [own], now) is None
 
 
 def test_the_state_that_a_run_leaves_behind() -> None:
