@@ -217,6 +217,23 @@ def test_who_grew_last_is_not_the_victim() -> None:
     finding = only(judge(moving(20, growing)), "HOST-OOM-KILL")
     assert (finding.evidence["grew_last"], finding.evidence["grew_last_confidence"]) == ("TP2", "likely")
     assert finding.evidence["grew_last_bytes"] == 18 * GB
+    later = [growing(samples.healthy(at), 20 if at == 20 else 21) for at in range(0, 600, 20)]
+    story = [*moving(20, growing), *(replace(s, events=()) for s in later[2:])]
+    assert only(judge(story), "HOST-OOM-KILL").evidence["grew_last"] == "TP2", "ten minutes later it is still known"
+
+
+def test_pools_that_fill_are_what_grew() -> None:
+    def filling(sample: Sample, at: int) -> Sample:
+        filled = changes.ranks(sample, lambda rank: replace(rank, rss_shmem_bytes=at * GB))
+        left = changes.host(filled, available_bytes=200 * GB - 8 * at * GB)
+        return changes.loading(events(left, event("oom_kill", 20, rank="TP5", **KILL)) if at == 20 else left)
+
+    finding = only(judge(moving(20, filling)), "HOST-OOM-KILL")
+    assert finding.evidence["grew_last"] == f"the host pools of {samples.SERVER}"
+    assert finding.evidence["grew_last_bytes"] == 160 * GB
+    alone = only(judge([events(samples.healthy(1), event("oom_kill", 0.5, rank="TP5", **KILL))]), "HOST-OOM-KILL")
+    assert alone.evidence["grew_last_bytes"] is None
+    assert "was not seen" in alone.message
 
 
 def test_a_kill_in_another_tenants_cgroup_is_no_alarm() -> None:

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from ranktop.finding import Finding
-from ranktop.reconcile.counters import OOM_KILLS
+from ranktop.reconcile.counters import OOM_KILLS, RESIDENT_POOLS
+from ranktop.reconcile.history import LineKey
 from ranktop.reconcile.rules.rule import Context
 from ranktop.reconcile.windows import gained_lately
 from ranktop.sample import Cgroup, Event
@@ -26,10 +27,10 @@ _ADVICE = (
 
 
 class Grew(NamedTuple):
-    """Which rank's own memory grew most before a kill, and how far that explains it."""
+    """Whose memory grew most before a kill, and how far that explains it. Bytes are None where nothing was seen."""
 
-    rank: str | None
-    growth_bytes: int
+    who: str | None
+    growth_bytes: int | None
     confidence: str
 
 
@@ -51,15 +52,15 @@ def _killed(context: Context, event: Event, kills: list[Event]) -> Finding:
     constraint = str(fields.get("constraint") or ("CONSTRAINT_MEMCG" if fields.get("memcg") else ""))
     group = _group_of(context, fields)
     is_foreign = _is_foreign(context, event, constraint)
-    grew = grew_last(context)
+    grew = grew_last(context, event.at_unix_seconds)
     evidence: dict[str, Any] = {name: fields[name] for name in _SIZES if name in fields}
     evidence |= {
         "constraint": constraint or None,
         "limit_path": fields.get("oom_memcg"),
         "limit_bytes": group.limit_bytes if group else None,
-        "oom_group": _is_whole_group(context, event, group),
+        "oom_group": _is_whole_group(context, group),
         "kills": len(kills),
-        "grew_last": grew.rank,
+        "grew_last": grew.who,
         "grew_last_bytes": grew.growth_bytes,
         "grew_last_confidence": grew.confidence,
     }
@@ -94,7 +95,7 @@ def _counted(context: Context) -> Iterator[Finding]:
     kills = ours or on_host
     if not kills:
         return
-    grew = grew_last(context)
+    grew = grew_last(context, context.sample.at_unix_seconds)
     where = "in the ranks' cgroup" if ours else "on this host"
     yield Finding(
         "HOST-OOM-KILL",
@@ -103,7 +104,7 @@ def _counted(context: Context) -> Iterator[Finding]:
         f"log, which names the victims, was not readable. {_who_grew(grew)}",
         evidence={
             "kills": kills,
-            "grew_last": grew.rank,
+            "grew_last": grew.who,
             "grew_last_bytes": grew.growth_bytes,
             "grew_last_confidence": grew.confidence,
         },
@@ -117,36 +118,48 @@ def _counted(context: Context) -> Iterator[Finding]:
     )
 
 
-def grew_last(context: Context) -> Grew:
-    """The rank whose anonymous memory grew most in the two minutes before it was last read.
+def grew_last(context: Context, at_unix_seconds: float) -> Grew:
+    """Whose memory grew most in the two minutes before that time: a rank's own, or a server's host pools.
 
     `likely` when that is at least half of what MemAvailable lost meanwhile; the victim itself is only the largest of
     near-equals.
     """
-    growth: dict[str, float] = {}
     ids = {(rank.server, rank.rank) for rank in context.ranks}
     ids |= {(gone.process.server, str(gone.process.tag)) for gone in context.gone}
-    for server, rank in ids:
-        values = context.history.track((server, rank, "host.anon"), _GROWTH_SECONDS).values
+    keys = {rank: (server, rank, "host.anon") for server, rank in ids}
+    keys |= {f"the host pools of {server}": (server, "", RESIDENT_POOLS) for server, _ in ids}
+    growth: dict[str, float] = {}
+    for name, key in keys.items():
+        values = _before(context, key, at_unix_seconds)
         if len(values) > 1:
-            growth[rank] = values[-1] - min(values)
-    lost = context.history.track(("", "", "host.available"), _GROWTH_SECONDS).values
-    fall = max(lost) - min(lost) if len(lost) > 1 else 0.0
+            growth[name] = max(values) - values[0]
+    left = _before(context, ("", "", "host.available"), at_unix_seconds)
+    fall = left[0] - min(left) if left else 0.0
     if not growth:
-        return Grew(None, 0, "unknown")
-    rank, most = max(growth.items(), key=lambda item: item[1])
+        return Grew(None, None, "unknown")
+    name, most = max(growth.items(), key=lambda item: item[1])
     if most <= 0 or most < fall / 2:
         return Grew(None, round(most), "unknown")
-    return Grew(rank, round(most), "likely" if fall > 0 else "unknown")
+    return Grew(name, round(most), "likely" if fall > 0 else "unknown")
+
+
+def _before(context: Context, key: LineKey, at_unix_seconds: float) -> list[float]:
+    """The readings of the two minutes before, oldest first: the last two minutes are kept finely, hours thinly."""
+    end = context.sample.at_monotonic_seconds - (context.sample.at_unix_seconds - at_unix_seconds)
+    points: dict[float, float] = {}
+    for seconds in (context.thresholds.event_seconds, _GROWTH_SECONDS):
+        track = context.history.track(key, seconds)
+        points |= zip(track.seconds, track.values, strict=True)
+    return [points[at] for at in sorted(points) if end - _GROWTH_SECONDS <= at <= end]
 
 
 def _who_grew(grew: Grew) -> str:
-    if grew.rank is None:
-        return "The victim is the largest of near-equals; no rank's own memory grew enough to be the cause"
-    return (
-        f"The victim is the largest of near-equals; {grew.rank} grew last, by {grew.growth_bytes / 1e9:.2f} GB "
-        f"({grew.confidence})"
-    )
+    victim = "The victim is the largest of near-equals"
+    if grew.growth_bytes is None:
+        return f"{victim}; who grew last was not seen"
+    if grew.who is None:
+        return f"{victim}; neither a rank's own memory nor host pools grew enough to be the cause"
+    return f"{victim}; {grew.who} grew last, by {grew.growth_bytes / 1e9:.2f} GB ({grew.confidence})"
 
 
 def _group_of(context: Context, fields: dict[str, Any]) -> Cgroup | None:
@@ -155,11 +168,11 @@ def _group_of(context: Context, fields: dict[str, Any]) -> Cgroup | None:
     return next((group for group in groups if path in (group.path, group.limit_path)), None)
 
 
-def _is_whole_group(context: Context, event: Event, group: Cgroup | None) -> bool | None:
+def _is_whole_group(context: Context, group: Cgroup | None) -> bool | None:
     """memory.oom.group: the whole cgroup dies together."""
     if group is not None and group.oom_group is not None:
         return group.oom_group
-    return True if any(True for _ in context.incidents.of("oom_group")) else None
+    return True if next(context.incidents.of("oom_group"), None) is not None else None
 
 
 def _is_foreign(context: Context, event: Event, constraint: str) -> bool:
