@@ -118,8 +118,9 @@ def _roots(names: list[str]) -> Iterator[str]:
                 entries.setdefault("/".join(parts[: depth + 1]), set()).add(parts[depth + 1])
                 break
     for root, inside in entries.items():
-        is_root = is_proc_root if root.rsplit("/", 1)[-1] == "proc" else is_sys_root
-        if is_root(frozenset(inside)):
+        folder = root.rsplit("/", 1)[-1]
+        is_root = is_proc_root if folder == "proc" else is_sys_root
+        if is_root(folder, frozenset(inside)):
             yield root
 
 

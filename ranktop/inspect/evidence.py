@@ -70,13 +70,21 @@ def gather(found: Iterable[Found | Tree]) -> Evidence:
     evidence = Evidence()
     for item in found:
         if isinstance(item, Tree):
-            evidence.trees.append(item)
-            evidence.notes.append(FileNote(item.name, f"/{item.kind} tree"))
+            _tree(evidence, item)
         elif item.problem is not None:
             evidence.notes.append(FileNote(item.name, "unread", item.problem))
         else:
             _file(evidence, item)
     return evidence
+
+
+def _tree(evidence: Evidence, item: Tree) -> None:
+    if any(tree.kind == item.kind for tree in evidence.trees):
+        note = FileNote(item.name, "unread", f"a second /{item.kind} tree: inspect the nodes one at a time")
+    else:
+        note = FileNote(item.name, f"/{item.kind} tree")
+        evidence.trees.append(item)
+    evidence.notes.append(note)
 
 
 def _file(evidence: Evidence, item: Found) -> None:
@@ -123,6 +131,8 @@ def _launch(evidence: Evidence, item: Found) -> tuple[str, str]:
         request = parse_launch(item.data.decode("utf-8", "replace"))
     except PlanError as problem:
         return "launch", str(problem)
+    if not request.flags:
+        return "unknown", "it names SGLang and has no flag that is read"
     evidence.launches.append((item.name, request))
     return "launch", f"{len(request.flags)} flags"
 
@@ -174,6 +184,8 @@ def _requests(evidence: Evidence, item: Found) -> tuple[str, str]:
 
 
 def _samples(evidence: Evidence, item: Found) -> tuple[str, str]:
+    if evidence.samples:
+        return "unread", "samples of a second bundle: inspect the nodes one at a time"
     try:
         samples = read_stream(item.data)
     except StreamError as problem:

@@ -38,14 +38,14 @@ class Tree(Struct, frozen=True):
     root: Path
 
 
-def is_proc_root(names: frozenset[str]) -> bool:
-    """Whether a folder with these entries is a `/proc`: host files and processes, or many processes."""
-    numbers = sum(name.isdigit() for name in names)
-    return ("meminfo" in names and (numbers > 0 or "stat" in names or "pressure" in names)) or (
-        numbers > 0 and "stat" in names
-    )
+def is_proc_root(folder: str, names: frozenset[str]) -> bool:
+    """Whether a folder of that name with these entries is a `/proc`. A loose meminfo beside a log makes none."""
+    has_processes = any(name.isdigit() for name in names)
+    if folder == "proc":
+        return "stat" in names or ("meminfo" in names and has_processes)
+    return has_processes and {"stat", "meminfo"} <= names
 
 
-def is_sys_root(names: frozenset[str]) -> bool:
-    """Whether a folder with these entries is a `/sys`."""
-    return "devices" in names and (len(names) == 1 or bool(names & {"bus", "kernel", "class", "fs", "firmware"}))
+def is_sys_root(folder: str, names: frozenset[str]) -> bool:
+    """Whether a folder of that name with these entries is a `/sys`."""
+    return "devices" in names and (folder == "sys" or {"bus", "class", "kernel"} <= names)

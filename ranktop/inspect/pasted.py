@@ -69,7 +69,9 @@ def launches(lines: Sequence[str]) -> Iterator[LaunchRequest | PlanError]:
         except PlanError as problem:
             yield problem
             continue
-        if request.flags:
+        # A help text has flags at the beginning of its lines too, with prose behind them.
+        is_prose = not _LAUNCH.search(line) and any(not word.startswith("--") for word in request.unknown_flags)
+        if request.flags and not is_prose:
             yield request
 
 

@@ -59,7 +59,7 @@ class Reader:
             return
         entries = frozenset(names)
         for kind, is_root in (("proc", is_proc_root), ("sys", is_sys_root)):
-            if is_root(entries):
+            if is_root(path.name, entries):
                 yield Tree(name, kind, path)
                 return
         for entry in names:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -20,6 +20,7 @@ from ranktop.plan.hostrules import assumed_allowance, host_findings
 from ranktop.plan.machine import Machine, MemoryNode
 from ranktop.reconcile import Reconciler, Verdict
 from ranktop.reconcile.grouping import group
+from ranktop.reconcile.headline import headline
 from ranktop.sample import Sample
 
 _MARGIN_BYTES = 10 << 30
@@ -56,40 +57,53 @@ def judge(
 ) -> Inspection:
     """The verdict on what was gathered. Trees in it must still be on disk."""
     servers = servers_of(evidence)
-    given = launch or next((server.launch for server in servers if server.launch is not None), None)
     samples = samples_of(evidence, servers, every_seconds)
     # A bundle's samples are a live node's: they are judged as `check` did there.
-    reconciler = Reconciler(given=given, sglang=sglang, since_start=not evidence.samples)
+    reconciler = Reconciler(given=launch, sglang=sglang, since_start=not evidence.samples)
     verdict = reconciler.update(samples[0])
     for sample in samples[1:]:
         verdict = reconciler.update(sample)
     if not evidence.samples:
-        verdict = _with_plan_findings(verdict, given)
+        asked = {server.id: launch or server.launch or LaunchRequest() for server in servers}
+        verdict = _with_headline(_with_plan_findings(verdict, asked))
     windows = [tiers.window_seconds for tiers in (server.tiers for server in verdict.servers) if tiers.window_seconds]
     return Inspection(verdict, tuple(evidence.notes), missing(evidence, verdict), max(windows, default=None))
 
 
-def _with_plan_findings(verdict: Verdict, given: LaunchRequest | None) -> Verdict:
+def _with_plan_findings(verdict: Verdict, asked: Mapping[str, LaunchRequest]) -> Verdict:
     """What is known of a launch before it runs belongs to a look at files too."""
     found: list[Finding] = list(verdict.findings)
     for server in verdict.servers:
         if server.plan is None:
             continue
-        found += [
-            replace(finding, server=server.id)
-            for finding in server.plan.findings
-            # Pool sizes imply no flags: what the launch lacks is not known then.
-            if server.plan_origin != "inferred" or finding.code != "PLAN-METRICS-OFF"
-        ]
-        has_run = any(line.source in ("logged", "measured") for rank in verdict.ranks for line in rank.lines)
-        machine = _limits_of(verdict) if has_run else _machine(verdict)
-        request = given or LaunchRequest()
-        allowance = assumed_allowance(server.plan, _MARGIN_BYTES)
-        found += [
-            replace(finding, server=server.id)
-            for finding in host_findings(server.plan, machine, allowance, request, preflight=not has_run)
-        ]
+        planned = list(server.plan.findings)
+        if server.plan_origin == "inferred":
+            # Pool sizes imply no flags: what the launch lacks is not known.
+            planned = [finding for finding in planned if finding.code != "PLAN-METRICS-OFF"]
+        has_run = _has_run(verdict, server.id)
+        planned += host_findings(
+            server.plan,
+            _limits_of(verdict) if has_run else _machine(verdict),
+            assumed_allowance(server.plan, _MARGIN_BYTES),
+            asked.get(server.id, LaunchRequest()),
+            preflight=not has_run,
+        )
+        found += [replace(finding, server=server.id) for finding in planned]
     return replace(verdict, findings=group(found, {}))
+
+
+def _has_run(verdict: Verdict, server: str) -> bool:
+    """Whether a pool of this server was logged or mapped: then what is available is so beside its pools."""
+    lines = [line for rank in verdict.ranks if rank.server == server for line in rank.lines]
+    return any(line.line.startswith("host.") and line.source in ("logged", "measured") for line in lines)
+
+
+def _with_headline(verdict: Verdict) -> Verdict:
+    """Files are no live node: that nothing answers says nothing of it."""
+    sentence, severity = headline(verdict.sample, verdict.servers, verdict.findings, None)
+    if severity is None and any(server.plan is not None for server in verdict.servers):
+        sentence = "nothing in these files is out of plan, as far as they tell"
+    return replace(verdict, headline=sentence, headline_severity=severity)
 
 
 def _limits_of(verdict: Verdict) -> Machine:

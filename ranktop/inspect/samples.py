@@ -19,6 +19,7 @@ from ranktop.inspect.evidence import Evidence, FileNote
 from ranktop.inspect.gputext import with_nodes
 from ranktop.inspect.numamaps import saved_placements
 from ranktop.inspect.servers import Server
+from ranktop.plan import render_launch
 from ranktop.reconcile.families import SERIES_NAMES
 from ranktop.sample import Event, MetricsPage, NoData, NumaNode, Processes, Sample, ServerInfo, SourceError, SourceState
 
@@ -130,9 +131,9 @@ def _events(evidence: Evidence, servers: Sequence[Server]) -> tuple[Event, ...]:
     ]
     # A launch alone is a server too: this event makes it known.
     own += [
-        Event(evidence.written_unix_seconds or 0.0, "launch", "a launch line", server.id)
+        Event(evidence.written_unix_seconds or 0.0, "launch", render_launch(server.launch), server.id)
         for server in servers
-        if server.launch is not None and not server.texts
+        if server.launch is not None
     ]
     return tuple(sorted([*own, *evidence.kernel], key=lambda event: event.at_unix_seconds))
 

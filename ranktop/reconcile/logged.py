@@ -46,6 +46,8 @@ class LoggedServer(Struct, frozen=True):
 
     args: dict[str, Any] | None = None
     args_unix_seconds: float | None = None
+    launch: str | None = None
+    """A launch line that was given beside the log."""
     pools: dict[str, tuple[LoggedPool, ...]] = {}
     """By rank tag. Lines without a tag are counted out to ranks in order, as one rank logs each pool once."""
     counted: dict[str, int] = {}
@@ -88,7 +90,8 @@ def tag_of(text: str) -> RankTag:
 
 
 def _args(known: LoggedServer, event: Event) -> LoggedServer:
-    started = LoggedServer(args=event.fields.get("args"), args_unix_seconds=event.at_unix_seconds)
+    args = event.fields.get("args")
+    started = LoggedServer(args=args, args_unix_seconds=event.at_unix_seconds, launch=known.launch)
     if known.args_unix_seconds is not None and event.at_unix_seconds < known.args_unix_seconds:
         return known
     return started
@@ -144,6 +147,10 @@ def _storage(known: LoggedServer, event: Event) -> LoggedServer:
     return replace(known, storage_backend=backend) if isinstance(backend, str) else known
 
 
+def _launch(known: LoggedServer, event: Event) -> LoggedServer:
+    return replace(known, launch=event.text)
+
+
 def _ready(known: LoggedServer, event: Event) -> LoggedServer:
     return replace(known, is_ready=True)
 
@@ -157,6 +164,7 @@ _STEPS = {
     "jit_fallback": _jit,
     "storage": _storage,
     "ready": _ready,
+    "launch": _launch,
 }
 
 

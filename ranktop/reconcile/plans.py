@@ -86,6 +86,8 @@ def _requests(
             found.append(("command line", parse_launch(list(process.argv))))
         except PlanError as problem:
             problems.append(f"command line: {problem}")
+    if given is None and logged is not None and logged.launch:
+        given = parse_launch(logged.launch)
     if given is not None:
         found.append(("given", given))
     if not found and logged is not None:

@@ -39,6 +39,35 @@ def test_a_log_a_page_and_a_launch_are_one_server(tmp_path: Path) -> None:
     assert server.plan.ranks[0].device.pool_tokens == 9000
 
 
+def test_two_launches_are_two_servers_with_plans_of_their_own(tmp_path: Path) -> None:
+    other = LAUNCH.replace("30001", "30002").replace("--tp-size 2", "--tp-size 4")
+    found = judged({"a.sh": LAUNCH, "b.sh": other}, tmp_path)
+    assert [(server.id, server.ranks) for server in found.verdict.servers] == [
+        ("127.0.0.1:30001", 2),
+        ("127.0.0.1:30002", 4),
+    ]
+
+
+def test_a_help_text_is_no_launch(tmp_path: Path) -> None:
+    text = (
+        "  --enable-metrics      Enable log prometheus metrics.\n  --tp-size TP_SIZE     The tensor parallelism size.\n"
+    )
+    assert judged({"help.txt": text}, tmp_path).files[0].kind == "unknown"
+
+
+def test_a_loose_meminfo_beside_a_log_hides_nothing(tmp_path: Path) -> None:
+    files = {"sent/meminfo": meminfo(9000, 500), "sent/stat": "x\n", "sent/a.log": log(allocating(10))}
+    found = judged(files, tmp_path)
+    assert found.verdict.sample.host is not None
+    assert [rank.rank for rank in found.verdict.ranks] == ["TP0"]
+
+
+def test_a_second_bundle_is_not_mixed_with_the_first(tmp_path: Path) -> None:
+    found = judged({"a.jsonl": stream([healthy()]), "b.jsonl": stream([healthy(9.0)])}, tmp_path)
+    assert found.verdict.sample == healthy()
+    assert found.files[1].detail == "samples of a second bundle: inspect the nodes one at a time"
+
+
 def test_without_an_address_the_file_names_the_server(tmp_path: Path) -> None:
     found = judged({"prefill.log": log(allocating(10)), "decode.log": log(allocating(20))}, tmp_path)
     assert [server.id for server in found.verdict.servers] == ["prefill.log", "decode.log"]

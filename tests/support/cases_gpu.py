@@ -50,7 +50,7 @@ CASES = (
             "dmesg": XID.format("dc", "45, pid=1818990, name=python3, Ch 00000001 caused by previous Xid 149")
             + XID.format("ed", "45, pid=1818992, name=python3, Ch 0000000c caused by previous Xid 145")
         },
-        codes=(Code("GPU-XID", "warn"),),
+        codes=(Code("GPU-XID", "critical", evidence={"xid": 149, "victim_pids": [1818990, 1818992]}),),
     ),
     Case(
         82,
