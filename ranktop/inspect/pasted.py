@@ -67,7 +67,9 @@ def launches(lines: Sequence[str]) -> Iterator[LaunchRequest | PlanError]:
         try:
             request = parse_launch("\n".join(words))
         except PlanError as problem:
-            yield problem
+            # The indented flags of a help text have words where values stand.
+            if not line.startswith(" "):
+                yield problem
             continue
         # A help text has flags at the beginning of its lines too, with prose behind them.
         is_prose = not _LAUNCH.search(line) and any(not word.startswith("--") for word in request.unknown_flags)
