@@ -26,6 +26,7 @@ COMMANDS = {
     "export": "samples of a recording as csv, jsonl or parquet",
     "report": "one self-contained page for the post-mortem",
     "cut": "a range of a recording as a small recording",
+    "serve": "the screen in a browser, on this machine only unless told otherwise",
     "explain": "a finding's rule, thresholds and sources",
     "doctor": "what ranktop can and cannot see here",
     "config": "the configuration in force and where it comes from",

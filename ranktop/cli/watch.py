@@ -50,7 +50,9 @@ def show(node: NodeOptions, *, theme: str | None = None, ascii_only: bool = Fals
 
 
 def can_draw() -> bool:
-    """A terminal on both ends that knows how to move its cursor."""
+    """A terminal on both ends that knows how to move its cursor; or textual-serve, which brings its own driver."""
+    if "TEXTUAL_DRIVER" in os.environ:
+        return True
     return sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
 
 
