@@ -7,6 +7,7 @@ fell in, and admitted tokens (`l1.tokens`).
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
@@ -49,11 +50,7 @@ def with_hbm(rank: RankVerdict, hbm: RankHbm, thresholds: Thresholds) -> RankVer
     source = next((line.source for line in rank.lines if line.line == "hbm.total"), None)
     return replace(
         rank,
-        lines=(
-            *lines,
-            _peak("hbm.peak_process", [(peak.phase, peak.process_bytes) for peak in peaks], source),
-            _peak("hbm.peak_gpu", [(peak.phase, peak.gpu_bytes) for peak in peaks], source),
-        ),
+        lines=(*lines, *_peak_lines(peaks, source)),
         peaks=peaks,
     )
 
@@ -104,7 +101,16 @@ def _rest(line: Line, hbm: RankHbm, thresholds: Thresholds) -> Line:
     )
 
 
-def _peak(name: str, by_phase: Sequence[tuple[str, int | None]], source: object) -> Line:
+@functools.lru_cache(maxsize=1024)
+def _peak_lines(peaks: tuple[PhasePeak, ...], source: str | None) -> tuple[Line, Line]:
+    """A new peak is rare, and its text is the dear part."""
+    return (
+        _peak("hbm.peak_process", [(peak.phase, peak.process_bytes) for peak in peaks], source),
+        _peak("hbm.peak_gpu", [(peak.phase, peak.gpu_bytes) for peak in peaks], source),
+    )
+
+
+def _peak(name: str, by_phase: Sequence[tuple[str, int | None]], source: str | None) -> Line:
     known = [(phase, size) for phase, size in by_phase if size is not None]
     if not known:
         return reading(name, None, source=None, missing="NVML has not told this yet")
