@@ -41,6 +41,9 @@ class Poller:
 
     `local` runs from the start. `for_server` is asked once for every server that appears and gives the groups that
     read it; they end when the server does. `given` servers are read though they are no process of this node.
+
+    `wall` and `monotonic` are the node's clocks, which stamp what is read; `speed` says how many of their seconds a
+    real one has (a stand-in node's can run fast). Sources are read, and waited for, in real time.
     """
 
     def __init__(
@@ -52,6 +55,7 @@ class Poller:
         least_period_seconds: float = 0.0,
         wall: Callable[[], float] = time.time,
         monotonic: Callable[[], float] = time.monotonic,
+        speed: float = 1.0,
     ) -> None:
         self._local = local
         self._for_server = for_server
@@ -59,6 +63,7 @@ class Poller:
         self._least_period_seconds = least_period_seconds
         self._wall = wall
         self._monotonic = monotonic
+        self._speed = speed
         self._lock = threading.Lock()
         self._slots: dict[tuple[str, str | None], _Slot] = {}
         self._reading_since: dict[tuple[str, str | None], float] = {}
@@ -84,6 +89,7 @@ class Poller:
 
     def sample(self) -> Sample:
         now, monotonic = self._wall(), self._monotonic()
+        real = time.monotonic()
         with self._lock:
             slots = dict(self._slots)
             reading_since = dict(self._reading_since)
@@ -98,7 +104,7 @@ class Poller:
             else:
                 parts[part] = slot.value
         sources = tuple(
-            _judge(slot.state, now, monotonic - reading_since[key] if key in reading_since else None)
+            _judge(slot.state, now, real - reading_since[key] if key in reading_since else None)
             for key, slot in sorted(slots.items(), key=lambda item: (item[0][1] or "", item[0][0]))
         )
         parts["processes"] = self._with_given(parts.get("processes"))
@@ -130,7 +136,7 @@ class Poller:
                 server=collector.server,
                 code="waiting",
                 detail="not read yet",
-                period_seconds=collector.period_seconds,
+                period_seconds=collector.period_seconds * self._speed,
             )
             with self._lock:
                 self._slots.setdefault(key, _Slot(waiting))
@@ -141,21 +147,21 @@ class Poller:
         if all(collector.part != "processes" for collector in group):
             # Most sources are about processes: asked too early, their first answer would come a period late.
             self._first_processes.wait(_FIRST_PROCESSES_SECONDS)
-        due = dict.fromkeys(range(len(group)), self._monotonic())
+        due = dict.fromkeys(range(len(group)), time.monotonic())
         while not stop.is_set():
             for index, collector in enumerate(group):
-                if due[index] <= self._monotonic() and not stop.is_set():
+                if due[index] <= time.monotonic() and not stop.is_set():
                     self._read(collector, stop)
                     # From now and not from when it was due: after a hang or a suspend nothing is caught up on.
-                    due[index] = self._monotonic() + max(collector.period_seconds, self._least_period_seconds)
-            stop.wait(max(0.0, min(due.values()) - self._monotonic()))
+                    due[index] = time.monotonic() + max(collector.period_seconds, self._least_period_seconds)
+            stop.wait(max(0.0, min(due.values()) - time.monotonic()))
 
     def _read(self, collector: Collector, stop: threading.Event) -> None:
         key = (collector.name, collector.server)
         with self._lock:
-            self._reading_since[key] = self._monotonic()
+            self._reading_since[key] = time.monotonic()
             processes = self._slots.get(("processes", None))
-        started = self._monotonic()
+        started = time.monotonic()
         value: Any = None
         state, code, detail = "ok", "", ""
         try:
@@ -168,7 +174,7 @@ class Poller:
             # The thread must outlive a defect of one collector: its row says what happened, and it is read again.
             _log.exception("collector %s", collector.name)
             state, code, detail = "error", "defect", f"{collector.name}: {type(reason).__name__}: {reason} (a defect)"
-        took = self._monotonic() - started
+        took = time.monotonic() - started
         if stop.is_set():
             return
         self._store(key, collector, state, code, detail, took, value)
@@ -196,7 +202,7 @@ class Poller:
                 detail=detail,
                 at_unix_seconds=at,
                 took_seconds=took,
-                period_seconds=collector.period_seconds,
+                period_seconds=collector.period_seconds * self._speed,
             )
             if state == "ok":
                 self._slots[key] = _Slot(after, value, True)

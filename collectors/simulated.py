@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -17,7 +18,7 @@ from ranktop.sample import Collector, NoData, Processes, ServerProcess, SourceEr
 from ranktop.sample.demo_state import MAX_BYTES, DemoState
 
 STALE_SECONDS = 10.0
-_BY_PID = ("placements",)
+_BY_PID = ("placements", "cgroups")
 
 
 class OrSimulated:
@@ -42,22 +43,30 @@ class OrSimulated:
     def read(self, processes: Processes | None, now: float) -> Any:
         if processes is None:
             raise NoData("the processes were not looked at yet", "waiting")
-        servers = processes.servers
-        if not servers or any(server.demo_state_path is None for server in servers):
+        if not is_simulated(processes.servers):
             return self._real.read(processes, now)
-        picked = [self._pick(self._states.read(server, now)) for server in servers]
+        picked = [self._pick(self._states.read(server)) for server in processes.servers]
         # Ranks of several stand-ins have different pids; there is one machine only.
         return {pid: found for part in picked for pid, found in part.items()} if self.part in _BY_PID else picked[0]
 
 
-class DemoStates:
-    """Reads state files, each content once for all collectors that ask."""
+def is_simulated(servers: Sequence[ServerProcess]) -> bool:
+    """Whether there are servers, and all of them are those of stand-in nodes."""
+    return bool(servers) and all(server.demo_state_path is not None for server in servers)
 
-    def __init__(self, proc_root: str | os.PathLike[str] = "/proc") -> None:
+
+class DemoStates:
+    """Reads state files, each content once for all collectors that ask.
+
+    What a file says of time is the stand-in's own clock, which can run fast: its age is that of the file.
+    """
+
+    def __init__(self, proc_root: str | os.PathLike[str] = "/proc", *, wall: Callable[[], float] = time.time) -> None:
         self._proc = os.fspath(proc_root)
+        self._wall = wall
         self._cached: dict[str, tuple[tuple[int, int], DemoState]] = {}
 
-    def read(self, server: ServerProcess, now: float) -> DemoState:
+    def read(self, server: ServerProcess) -> DemoState:
         """The newest state of one server's file. Raises SourceError with the reason why it is not believed."""
         path = server.demo_state_path or ""
         try:
@@ -66,11 +75,11 @@ class DemoStates:
             raise SourceError(f"the stand-in node's {path}: {error.strerror} (is the demo still up?)") from error
         try:
             state = self._believed(fd, path, os.stat(f"{self._proc}/{server.pid}").st_uid)
+            age = self._wall() - os.fstat(fd).st_mtime
         except OSError as error:
             raise SourceError(f"the stand-in node's {path}: {error.strerror} (is the demo still up?)") from error
         finally:
             os.close(fd)
-        age = now - state.at_unix_seconds
         if age > STALE_SECONDS:
             raise SourceError(
                 f"the stand-in node's {path} was not written for {age:.0f} s (is the demo well?)", "stale"

@@ -13,7 +13,7 @@ from ranktop.cli.errors import OK, UsageProblem
 from ranktop.cli.node_options import NodeOptions, make_feed, make_reconciler
 from ranktop.demo.launcher import DemoError, DemoNode
 from ranktop.demo.scenarios import SCENARIOS
-from ranktop.finding import Finding, exit_code
+from ranktop.finding import SEVERITIES, Finding, exit_code
 from ranktop.reconcile.grouping import rank_span
 
 
@@ -24,7 +24,14 @@ from ranktop.reconcile.grouping import rank_span
 @click.option(
     "--headless", type=click.FloatRange(0), default=None, metavar="SECONDS", help="No screen; counted from ready."
 )
-@click.option("--speed", type=click.FloatRange(0.01, 1000), default=1.0, show_default=True, help="Scales the traffic.")
+@click.option(
+    "--speed",
+    type=click.FloatRange(0.01, 1000),
+    default=1.0,
+    show_default=True,
+    help="Scales the traffic and the node's clock, so that what takes an hour shows in a minute.",
+)
+@click.option("--seed", type=click.IntRange(0), default=7, show_default=True, help="Another one, other traffic.")
 @click.option("--theme", default=None, metavar="NAME|FILE", help="Colour theme.")
 @click.option("--ascii", "ascii_only", is_flag=True, help="Only ASCII signs.")
 @click.option("--no-mouse", is_flag=True, help="Leave the mouse to the terminal.")
@@ -34,6 +41,7 @@ def demo(
     port: int | None,
     headless: float | None,
     speed: float,
+    seed: int,
     theme: str | None,
     ascii_only: bool,
     no_mouse: bool,
@@ -41,44 +49,56 @@ def demo(
     """Start a stand-in SGLang node (real processes and pools, simulated GPUs) and watch it."""
     if list_scenarios:
         for known in SCENARIOS.values():
-            click.echo(f"{known.name:<20} {known.title}")
+            click.echo(f"{known.name:<24} {known.title}\n{'':<24} {', '.join(known.findings) or 'nothing above info'}")
         return OK
     if scenario not in SCENARIOS:
         raise UsageProblem(f"demo: no scenario {scenario!r} (one of {', '.join(SCENARIOS)})")
     _end_on_signals()
     try:
-        with DemoNode(scenario, port=port, speed=speed) as node:
+        with DemoNode(scenario, port=port, seed=seed, speed=speed) as node:
             if headless is not None:
                 return _headless(node, headless)
             from ranktop.cli.watch import show
 
             node.wait_ready()
-            return show(NodeOptions(pids=(node.pid,)), theme=theme, ascii_only=ascii_only, mouse=not no_mouse)
+            return show(_options(node), theme=theme, ascii_only=ascii_only, mouse=not no_mouse)
     except DemoError as problem:
         raise UsageProblem(f"demo: {problem}") from problem
 
 
+def _options(node: DemoNode) -> NodeOptions:
+    # Pages that are five seconds apart would be minutes apart for a node whose clock runs fast.
+    scrape_seconds = max(1.0, 5.0 / node.clock.speed)
+    return NodeOptions(pids=(node.pid,), scrape_seconds=scrape_seconds, clock=node.clock)
+
+
 def _headless(node: DemoNode, seconds: float) -> int:
-    """Judge the node once a second; print what opens; exit by the worst that opened."""
+    """Judge the node once a second; print what opens or worsens; exit by the worst that opened."""
     print(f"demo: url={node.url} pid={node.pid} log={node.log_path}", flush=True)
     node.wait_ready()
     print("demo: ready", flush=True)
-    options = NodeOptions(pids=(node.pid,))
+    options = _options(node)
     feed, reconciler = make_feed(options), make_reconciler(options)
     parent = os.getppid()
-    opened: dict[tuple[str, str | None, tuple[str, ...]], Finding] = {}
+    worst: dict[tuple[str, str | None, tuple[str, ...]], Finding] = {}
     feed.start()
     try:
         ends = time.monotonic() + seconds
         while time.monotonic() < ends and os.getppid() == parent:
             for finding in reconciler.update(feed.sample()).findings:
-                if opened.setdefault((finding.code, finding.server, finding.ranks), finding) is finding:
+                key = (finding.code, finding.server, finding.ranks)
+                if key not in worst or _is_worse(finding, worst[key]):
+                    worst[key] = finding
                     where = rank_span(finding.ranks) or finding.server or "node"
                     print(f"demo: {finding.severity} {finding.code} {where}: {finding.message}", flush=True)
             time.sleep(max(0.0, min(1.0, ends - time.monotonic())))
     finally:
         feed.stop()
-    return exit_code(list(opened.values()))
+    return exit_code(list(worst.values()))
+
+
+def _is_worse(finding: Finding, before: Finding) -> bool:
+    return SEVERITIES.index(finding.severity) > SEVERITIES.index(before.severity)
 
 
 def _end_on_signals() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 
+from ranktop.demo.cpus import cpu_list, node_cpus
 from ranktop.demo.gpus import GIB, NODES, SOURCE, RankUse, numa_node
 from ranktop.demo.scenarios import HostScript
 from ranktop.demo.sizes import scale
@@ -110,7 +111,6 @@ def _node(node: int, pools: int, others: int, host: Host) -> NumaNode:
 
     total = half(host.total_bytes)
     file_bytes = half((host.active_file_bytes or 0) + (host.inactive_file_bytes or 0))
-    first_cpu = 64 * node
     return NumaNode(
         node=node,
         source=SOURCE,
@@ -124,7 +124,7 @@ def _node(node: int, pools: int, others: int, host: Host) -> NumaNode:
         watermark_low_bytes=int(total * 0.0005),
         numa_miss_pages=0,
         numa_foreign_pages=0,
-        cpus=f"{first_cpu}-{first_cpu + 63}",
+        cpus=cpu_list(node_cpus(node)),
         distances=tuple((other, 10 if other == node else 21) for other in range(NODES)),
     )
 

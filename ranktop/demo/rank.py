@@ -24,6 +24,7 @@ def main() -> None:
     import setproctitle
 
     setproctitle.setproctitle(options.title)
+    os.sched_setaffinity(0, options.cpus)
     with contextlib.ExitStack() as pools:
         try:
             for size_bytes in options.pools:
@@ -67,6 +68,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--tp", type=int, required=True)
     parser.add_argument("--engine", required=True)
     parser.add_argument("--metrics", required=True)
+    parser.add_argument("--cpus", type=int, nargs="+", required=True, help="of its NUMA node, as numactl binds it")
     parser.add_argument("--parentless", action="store_true", help="outlive the parent")
     parser.add_argument("--pools", type=int, nargs="*", required=True)
     return parser.parse_args()

@@ -9,6 +9,8 @@ import signal
 from pathlib import Path
 
 from ranktop.demo.child import Child
+from ranktop.demo.cpus import node_cpus
+from ranktop.demo.gpus import numa_node
 from ranktop.demo.scenarios import Scenario
 from ranktop.demo.sizes import PoolSizes, demo_plan
 from ranktop.plan import RankPlan
@@ -82,5 +84,6 @@ def _rank_arguments(plan: RankPlan, scenario: Scenario, sizes: PoolSizes, direct
         *("--tp", str(plan.tp)),
         *("--engine", demo_plan(scenario.launch).launch.role),
         *("--metrics", str(directory / "metrics")),
+        *("--cpus", *map(str, node_cpus(numa_node(plan.tp)))),
         *("--pools", *map(str, pools)),
     ]

@@ -10,6 +10,7 @@ import threading
 from pathlib import Path
 from typing import Any
 
+from ranktop.clock import iso_utc
 from ranktop.demo import loglines, series, serverinfo
 from ranktop.demo.child import Child
 from ranktop.demo.clock import DemoClock
@@ -150,7 +151,9 @@ class StandIn:
         elif event.action == "grow":
             child.tell(json.dumps({"grow": event.grow_bytes}).encode() + b"\n")
         elif event.action == "oom_kill":
-            self._kernel_lines += loglines.oom_kill(child.pid, resident_shmem_bytes(child.pid))
+            at = iso_utc(self._clock())
+            lines = loglines.oom_kill(child.pid, resident_shmem_bytes(child.pid))
+            self._kernel_lines += [f"{at} {line}" for line in lines]
             os.kill(child.pid, signal.SIGKILL)
 
     def _state(self, live: dict[int, Child], orphan_pid: int | None) -> DemoState:

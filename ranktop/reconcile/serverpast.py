@@ -43,7 +43,8 @@ class ServerPast:
                 if kept and has_restarted(kept[-1], totals):
                     kept.clear()
                 kept.append(totals)
-            while now - kept[0].at_monotonic_seconds > LEDGER_SECONDS:
+            # The newest stays however old it is: its page may come no more.
+            while len(kept) > 1 and now - kept[0].at_monotonic_seconds > LEDGER_SECONDS:
                 kept.popleft()
         for server in [server for server in self._ledgers if server not in digests]:
             del self._ledgers[server]

@@ -163,6 +163,21 @@ def test_a_value_that_no_longer_comes_is_stale() -> None:
     poller.stop()
 
 
+def test_on_a_clock_that_runs_fast_nothing_is_stale_or_hangs_for_it() -> None:
+    began = time.monotonic()
+
+    def fast() -> float:
+        return 1000.0 * (time.monotonic() - began)
+
+    collector = Scripted("hostmem", "host", lambda number: Host(total_bytes=number), period_seconds=0.2)
+    poller = Poller([[collector]], lambda _: [], wall=fast, monotonic=fast, speed=1000.0)
+    poller.start()
+    sample = eventually(poller, lambda sample: sample.host is not None and sample.at_unix_seconds > 100.0)
+    poller.stop()
+    state = state_of(sample, "hostmem")
+    assert (state.state, state.period_seconds) == ("ok", 200.0)
+
+
 def server(name: str = "a:1", start: int = 1) -> ServerProcess:
     return ServerProcess(name, 10, start, url=f"http://{name}")
 

@@ -7,8 +7,22 @@ from typing import Any
 import msgspec
 import pytest
 
+from collectors.kernellog import KernelLogCollector
 from collectors.simulated import DemoStates, OrSimulated, refusal
-from ranktop.sample import Gpu, Gpus, Host, NoData, NumaNode, Placement, Processes, ServerProcess, SourceError
+from collectors.simulated_kernel import KernelLogOrSimulated
+from ranktop.sample import (
+    Gpu,
+    Gpus,
+    Host,
+    NoData,
+    NumaNode,
+    Placement,
+    Processes,
+    RankProcess,
+    RankTag,
+    ServerProcess,
+    SourceError,
+)
 from ranktop.sample.demo_state import MAX_BYTES, DemoState
 
 STATE = DemoState(
@@ -44,7 +58,7 @@ def written(path: Path, content: bytes | None = None, mode: int = 0o600) -> Path
 
 
 def test_every_part_is_simulated_whatever_the_file_says(tmp_path: Path) -> None:
-    state = DemoStates().read(server(written(tmp_path / "state.json")), 101.0)
+    state = DemoStates().read(server(written(tmp_path / "state.json")))
     assert state.host == Host(source="simulated", total_bytes=7)
     assert {node.source for node in state.numa} == {"simulated"}
     assert state.gpus.source == "simulated"
@@ -53,11 +67,11 @@ def test_every_part_is_simulated_whatever_the_file_says(tmp_path: Path) -> None:
 
 def test_a_new_content_is_read_and_an_old_one_is_not_decoded_again(tmp_path: Path) -> None:
     states, path = DemoStates(), written(tmp_path / "state.json")
-    first = states.read(server(path), 101.0)
-    assert states.read(server(path), 101.0) is first
+    first = states.read(server(path))
+    assert states.read(server(path)) is first
     new = written(tmp_path / "new", msgspec.json.encode(msgspec.structs.replace(STATE, scenario="rank-dies")))
     new.replace(path)
-    assert states.read(server(path), 101.0).scenario == "rank-dies"
+    assert states.read(server(path)).scenario == "rank-dies"
 
 
 @pytest.mark.parametrize(
@@ -103,7 +117,7 @@ def test_before_the_processes_are_known_nothing_is_claimed() -> None:
 def test_a_file_that_is_not_believed(tmp_path: Path, content: bytes | None, mode: int, says: str) -> None:
     path = written(tmp_path / "state.json", content, mode)
     with pytest.raises(SourceError, match=says):
-        DemoStates().read(server(path), 101.0)
+        DemoStates().read(server(path))
 
 
 def test_no_regular_file(tmp_path: Path) -> None:
@@ -116,7 +130,7 @@ def test_no_regular_file(tmp_path: Path) -> None:
         (".", "no regular"),
     ):
         with pytest.raises(SourceError, match=says):
-            DemoStates().read(server(tmp_path / name), 101.0)
+            DemoStates().read(server(tmp_path / name))
 
 
 def test_another_users_file(tmp_path: Path) -> None:
@@ -127,12 +141,42 @@ def test_another_users_file(tmp_path: Path) -> None:
 
 def test_a_file_that_nobody_writes_any_more(tmp_path: Path) -> None:
     path = written(tmp_path / "state.json")
+    states = DemoStates(wall=lambda: path.stat().st_mtime + 900.0)
     with pytest.raises(SourceError, match="not written for 900 s") as caught:
-        DemoStates().read(server(path), 1000.0)
+        states.read(server(path))
     assert caught.value.code == "stale"
+
+
+def test_age_is_the_files_whatever_its_clock_says(tmp_path: Path) -> None:
+    ahead = msgspec.structs.replace(STATE, at_unix_seconds=4e9)
+    assert DemoStates().read(server(written(tmp_path / "state.json", msgspec.json.encode(ahead)))).host.total_bytes == 7
 
 
 def test_a_server_that_is_gone(tmp_path: Path) -> None:
     gone = ServerProcess("x", 2**22 + 5, 1, demo_state_path=str(written(tmp_path / "state.json")))
     with pytest.raises(SourceError, match="is the demo still up"):
-        DemoStates().read(gone, 101.0)
+        DemoStates().read(gone)
+
+
+KILL = (
+    "2026-03-01T10:00:00.000Z oom-kill:constraint=CONSTRAINT_MEMCG,oom_memcg=/pod,task_memcg=/pod,pid=11,uid=0",
+    "2026-03-01T10:00:00.000Z Memory cgroup out of memory: Killed process 11 (sglang) total-vm:8kB, anon-rss:4kB",
+)
+
+
+def test_kernel_lines_are_events_once_and_know_a_rank_that_is_gone(tmp_path: Path) -> None:
+    path = written(tmp_path / "state.json")
+    collector = KernelLogOrSimulated(KernelLogCollector("/nonexistent"), DemoStates())
+    rank = RankProcess(pid=11, start_ticks=1, server="127.0.0.1:1", tag=RankTag(tp=3), state="S")
+    assert collector.read(Processes(servers=(server(path),), ranks=(rank,)), 0.0) == ()
+    written(path, msgspec.json.encode(msgspec.structs.replace(STATE, kernel_lines=KILL)))
+    (kill,) = collector.read(Processes(servers=(server(path),)), 0.0)
+    assert (kill.kind, kill.server, kill.rank, kill.fields["oom_memcg"]) == ("oom_kill", "127.0.0.1:1", "TP3", "/pod")
+    assert kill.at_unix_seconds == 1772359200.0
+    assert collector.read(Processes(servers=(server(path),)), 0.0) == ()
+
+
+def test_with_a_real_server_the_kernels_own_log_is_read(tmp_path: Path) -> None:
+    collector = KernelLogOrSimulated(KernelLogCollector(tmp_path / "kmsg"), DemoStates())
+    with pytest.raises(NoData, match="is not here"):
+        collector.read(Processes(servers=(server(None),)), 0.0)
