@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import PurePath
 
 from msgspec import Struct
@@ -68,7 +68,11 @@ class Trial(Struct, frozen=True):
 
 def trial_of(recording: Recording, reconciler: Reconciler) -> Trial:
     """The numbers of one recording. RecordingError when it holds no readable sample."""
-    verdicts = [verdict for _, verdict in thinned(recording, reconciler)]
+    return trial_from(recording, [verdict for _, verdict in thinned(recording, reconciler)])
+
+
+def trial_from(recording: Recording, verdicts: Sequence[Verdict]) -> Trial:
+    """As `trial_of`, from verdicts that are there already."""
     if not verdicts:
         raise RecordingError(f"{recording.path}: holds no readable sample")
     index = recording.index
