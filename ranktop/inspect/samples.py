@@ -21,7 +21,18 @@ from ranktop.inspect.numamaps import saved_placements
 from ranktop.inspect.servers import Server
 from ranktop.plan import render_launch
 from ranktop.reconcile.families import SERIES_NAMES
-from ranktop.sample import Event, MetricsPage, NoData, NumaNode, Processes, Sample, ServerInfo, SourceError, SourceState
+from ranktop.sample import (
+    Event,
+    MetricsPage,
+    NoData,
+    NumaNode,
+    Processes,
+    RequestRecord,
+    Sample,
+    ServerInfo,
+    SourceError,
+    SourceState,
+)
 
 _T = TypeVar("_T")
 
@@ -38,46 +49,51 @@ def samples_of(evidence: Evidence, servers: Sequence[Server], every_seconds: flo
         return sorted(evidence.samples, key=lambda sample: sample.at_monotonic_seconds)
     trees = _read_trees(evidence)
     events = _events(evidence, servers)
-    every = every_seconds or DEFAULT_EVERY_SECONDS
     last_at = _last_time(evidence, events)
     events = tuple(_timed(event, evidence, last_at) for event in events)
     pages = {server.id: _pages(server) for server in servers}
-    most_pages = max((len(told) for told in pages.values()), default=0)
+    most_pages = max(map(len, pages.values()), default=0)
     count = max(most_pages, len(evidence.hosts), 1)
-    infos = {server.id: _info(server) for server in servers if server.info is not None}
-    # Records name no server: they are of use beside a single one.
-    requests = {servers[0].id: tuple(evidence.requests)} if evidence.requests and len(servers) == 1 else {}
+    lasting = _lasting(evidence, servers, trees)
+    first_full = 0 if most_pages else count - 1
     found: list[Sample] = []
     for index in range(count):
-        at = last_at - (count - 1 - index) * every
-        is_baseline = len(evidence.hosts) > 1 and index < count - 1 and most_pages == 0
-        host = _aligned(evidence.hosts, index, count)
-        parts: dict[str, Any] = {} if is_baseline else dict(trees)
-        if host is not None:
-            parts["host"] = host
-        if not is_baseline:
-            parts["infos"] = infos
-            parts["gpus"] = with_nodes(evidence.gpus, evidence.gpu_nodes)
-            if evidence.numa and "numa" not in parts:
-                parts["numa"] = tuple(evidence.numa[node] for node in sorted(evidence.numa))
+        at = last_at - (count - 1 - index) * (every_seconds or DEFAULT_EVERY_SECONDS)
         metrics = {
             server: msgspec.structs.replace(page, at_unix_seconds=at)
             for server, told in pages.items()
             if (page := _aligned(told, index, count)) is not None
         }
-        takes_events = index == (count - 1 if most_pages == 0 else 0)
+        # A host table before the last is the node from before the server, and nothing else is known of that time.
+        parts: dict[str, Any] = lasting if index >= first_full else {}
+        once: dict[str, Any] = {"events": events, "requests": _requests(evidence, servers)} if index == first_full else {}
         found.append(
             Sample(
                 at_unix_seconds=at,
                 at_monotonic_seconds=at,
                 sources=_sources(evidence, servers, metrics, at),
+                host=_aligned(evidence.hosts, index, count),
                 metrics=metrics,
-                events=events if takes_events else (),
-                requests=requests if takes_events else {},
                 **parts,
+                **once,
             )
         )
     return found
+
+
+def _lasting(evidence: Evidence, servers: Sequence[Server], trees: dict[str, Any]) -> dict[str, Any]:
+    """Parts that are told once and hold for all samples with a server."""
+    parts = dict(trees)
+    parts["infos"] = {server.id: _info(server) for server in servers if server.info is not None}
+    parts["gpus"] = with_nodes(evidence.gpus, evidence.gpu_nodes)
+    if evidence.numa and "numa" not in parts:
+        parts["numa"] = tuple(evidence.numa[node] for node in sorted(evidence.numa))
+    return parts
+
+
+def _requests(evidence: Evidence, servers: Sequence[Server]) -> dict[str, tuple[RequestRecord, ...]]:
+    """Records name no server: they are of use beside a single one."""
+    return {servers[0].id: tuple(evidence.requests)} if evidence.requests and len(servers) == 1 else {}
 
 
 def _last_time(evidence: Evidence, events: Sequence[Event]) -> float:

@@ -77,9 +77,11 @@ def model_named(name: str) -> ModelFacts:
     return model
 
 
-def guess_model(model_path: str | None) -> ModelFacts | None:
-    """The built-in model that a model path or id plainly names, else None."""
-    name = (model_path or "").rstrip("/").rsplit("/", 1)[-1].lower().replace("_", "-")
+def guess_model(model_path: object) -> ModelFacts | None:
+    """The built-in model that a model path or id plainly names, else None; so for what is no text in a report."""
+    if not isinstance(model_path, str):
+        return None
+    name = model_path.rstrip("/").rsplit("/", 1)[-1].lower().replace("_", "-")
     if name.startswith(("deepseek-v3-", "deepseek-r1")) and not name.startswith("deepseek-v3-2"):
         return MODELS["deepseek-v3"] if "distill" not in name else None
     matches = [known for known in MODELS if name.startswith((known, "meta-" + known))]

@@ -76,8 +76,13 @@ def infer(logged: LoggedServer, version: str | None) -> LaunchRequest | None:
     primary = usual.get("host.primary")
     if primary is None or ("host.indexer" not in usual and logged.row_bytes not in _ROWS):
         return None
+    try:
+        profiles = _by_nearness(profile_for(version)[0].version)
+    except PlanError:
+        # A server may call its version anything.
+        profiles = list(PROFILES)
     for request in _candidates(logged, primary.size_bytes, version):
-        for profile in _by_nearness(profile_for(version)[0].version):
+        for profile in profiles:
             try:
                 plan = compute_plan(request, version=profile, device_tokens=logged.capacity_tokens)
             except PlanError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import json
 import os
 import random
 import tarfile
@@ -209,4 +210,29 @@ _PIECES = st.sampled_from(
 def test_no_mixture_of_lines_raises(lines: list[str], tmp_path: Path) -> None:
     path = tmp_path / "pasted"
     path.write_text("\n".join(lines))
+    inspect_text(inspect_paths([str(path)]))
+
+
+_ODD = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-(10**20), 10**20),
+    st.floats(),
+    st.text(max_size=8),
+    st.lists(st.integers(), max_size=2),
+)
+_FIELDS = st.sampled_from(
+    [
+        "tp_size", "dp_size", "pp_size", "attn_cp_size", "page_size", "hicache_size", "hicache_ratio", "kv_cache_dtype", "version",
+        "enable_hierarchical_cache", "speculative_algorithm", "host", "port", "model_path", "served_model_name", "internal_states",
+        "max_total_num_tokens", "disaggregation_mode", "nnodes", "node_rank", "hicache_mem_layout", "status",
+    ]
+)  # fmt: skip
+
+
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(odd=st.dictionaries(_FIELDS, _ODD, max_size=5))
+def test_no_server_info_raises(odd: dict[str, object], tmp_path: Path) -> None:
+    path = tmp_path / "info.json"
+    path.write_text(json.dumps({"tp_size": 2, "model_path": "x/GLM-5.2-FP8", "enable_hierarchical_cache": True} | odd))
     inspect_text(inspect_paths([str(path)]))
