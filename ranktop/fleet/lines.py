@@ -61,7 +61,7 @@ def lines_of(series: Series, scope: Scope) -> dict[tuple[str, ...], tuple[Line, 
             lines = found.setdefault(tuple(labels.get(label, "") for label in owner), {})
             line = labels.get("line", "")
             lines[line] = _with_value(lines.get(line, Line(line, detail="through Prometheus")), value, unit, amount)
-    statuses = {
+    statuses: dict[tuple[str, ...], Status] = {
         (*(labels.get(label, "") for label in owner), labels.get("line", "")): _STATUS.get(code, "unknown")
         for labels, code in series.get(f"{metrics.PREFIX}{scope}_status", ())
     }

@@ -11,13 +11,12 @@ from ranktop.fleet.node import node_verdict
 from ranktop.fleet.queries import (
     Scope,
     node_query,
-    overview_queries,
+    overview_query,
     severity_query,
-    sglang_instances,
-    sglang_queries,
+    sglang_query,
 )
-from ranktop.fleet.rows import NodeRow, exporter_rows, host_of, severity_of, sglang_rows
-from ranktop.fleet.source import QuerySource, Row
+from ranktop.fleet.rows import Answers, NodeRow, by_part, exporter_rows, host_of, severity_of, sglang_rows
+from ranktop.fleet.source import QuerySource
 from ranktop.reconcile.verdict import Verdict
 
 
@@ -41,21 +40,22 @@ class Change(NamedTuple):
 def look(source: QuerySource, scope: Scope, at_unix_seconds: float | None = None) -> Fleet:
     """The overview, now or then. SGLang's own series are only read where a node has no exporter.
 
-    Raises SourceError from the first query that fails: half a fleet is no overview.
+    Raises SourceError.
     """
     started = time.monotonic()
     warnings: dict[str, None] = {}
 
-    def ask(query: str) -> tuple[Row, ...]:
+    def ask(query: str) -> Answers:
         answer = source.instant(query, at_unix_seconds)
         warnings.update(dict.fromkeys(answer.warnings))
-        return answer.rows
+        return by_part(answer.rows)
 
-    rows = exporter_rows({name: ask(query) for name, query in overview_queries(scope).items()}, scope.group)
+    answers = ask(overview_query(scope))
+    rows = exporter_rows(answers, scope.group)
     covered = {row.host for row in rows if row.origin == "ranktop"}
-    bare = [row for row in ask(sglang_instances(scope)) if host_of(row.labels.get("instance", "")) not in covered]
+    bare = [row for row in answers.get("sglang", ()) if host_of(row.labels.get("instance", "")) not in covered]
     if bare:
-        rows += sglang_rows(bare, {name: ask(query) for name, query in sglang_queries(scope).items()}, scope.group)
+        rows += sglang_rows(bare, ask(sglang_query(scope)), scope.group)
     at = time.time() if at_unix_seconds is None else at_unix_seconds
     return Fleet(at, rows, across(rows), tuple(warnings), time.monotonic() - started)
 

@@ -14,10 +14,11 @@ from ranktop.clock import iso_utc
 from ranktop.exporter import metrics
 from ranktop.finding import Finding, worst
 from ranktop.fleet.lines import Series, by_name, lines_of, ranks_of
-from ranktop.fleet.rows import SEVERITY_OF, shares
+from ranktop.fleet.rows import SEVERITY_OF, NodeRow, shares
 from ranktop.fleet.source import Row
 from ranktop.reconcile.grouping import group, rank_span
 from ranktop.reconcile.verdict import (
+    Line,
     NodeVerdict,
     RankVerdict,
     ServerVerdict,
@@ -187,3 +188,27 @@ def _single(series: Series, name: str) -> float | None:
 
 def _whole(value: float | None) -> int | None:
     return None if value is None else int(value)
+
+
+def bare_verdict(row: NodeRow, at_unix_seconds: float) -> Verdict:
+    """A node without an exporter: what SGLang's own series say, and that there is no more."""
+    requests = (("requests.running", row.running_requests), ("requests.queued", row.queued_requests))
+    return Verdict(
+        sample=Sample(at_unix_seconds, at_unix_seconds, row.instance),
+        servers=(),
+        node=NodeVerdict(
+            tuple(
+                Line(name, unit="count", seen=seen, status="ok", source="reported")
+                for name, seen in requests
+                if seen is not None
+            )
+        ),
+        ranks=(),
+        tiers=row.tiers,
+        transfers=TransferRates(),
+        findings=(),
+        headline="no exporter of ranktop on this node: tiers and service from SGLang's own series, no plan, no findings"
+        if row.origin == "sglang"
+        else "its exporter has not been scraped at this time",
+        headline_severity="warn",
+    )

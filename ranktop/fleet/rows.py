@@ -8,6 +8,7 @@ from typing import Literal
 from msgspec import Struct
 
 from ranktop.finding import SEVERITIES, Severity
+from ranktop.fleet.queries import PART
 from ranktop.fleet.source import Row
 from ranktop.reconcile.verdict import TierShares
 
@@ -69,6 +70,14 @@ class NodeRow(Struct, frozen=True):
     def roles(self) -> tuple[str, ...]:
         """Roles of its servers, each once."""
         return tuple(dict.fromkeys(server.role for server in self.servers if server.role))
+
+
+def by_part(rows: Iterable[Row]) -> Answers:
+    """The parts of a joined answer, by name."""
+    found: dict[str, list[Row]] = {}
+    for row in rows:
+        found.setdefault(row.labels.get(PART, ""), []).append(row)
+    return found
 
 
 def host_of(instance: str) -> str:

@@ -1,0 +1,300 @@
+"""The fleet's app: asks a Prometheus server one question at a time and draws what it last said.
+
+The overview is a view of its own; an opened node is drawn by the same views as this machine's node.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import ClassVar
+
+from msgspec.structs import replace
+from textual.app import App
+from textual.binding import Binding, BindingType
+from textual.screen import Screen
+
+from ranktop.clock import duration, time_of_day
+from ranktop.fleet.look import Fleet
+from ranktop.fleet.queries import Scope
+from ranktop.fleet.read import STRIP_CELLS, Reading, Wanted, read
+from ranktop.fleet.rows import NodeRow
+from ranktop.fleet.source import QuerySource
+from ranktop.reconcile.verdict import Verdict
+from ranktop.sample import SourceError
+from tui.actions import VIEWS, view_keys
+from tui.asking import in_thread
+from tui.draw.glyphs import Glyphs
+from tui.fleet_actions import FLEET_ACTIONS, fleet_help_keys
+from tui.moment import parse_time
+from tui.palette import Palette, textual_theme
+from tui.screens.help import HelpScreen
+from tui.screens.main import MainScreen, Moment
+from tui.themes import ThemeColors
+from tui.timeline import Mark, next_breach, previous_breach
+from tui.trails import Trails
+from tui.views.finding_detail import FindingDetail
+from tui.views.fleet import FLEET_SORT, FleetView, fleet_verdict, next_fleet_sort
+from tui.views.rank_detail import RankDetail
+from tui.views.sorting import next_sort
+from tui.views.view import UNSORTED, FindingTarget, Frame, Sort, View
+from tui.widgets.ask import Ask
+
+MAX_WAIT_SECONDS = 60.0
+_SPANS_SECONDS = (300.0, 30 * 86400.0)
+
+
+class FleetApp(App[None]):
+    """Nodes behind `source`. `where` names it in the title. Keys stay live while it answers slowly or not at all."""
+
+    CSS_PATH = "ranktop.tcss"
+    TITLE = "ranktop fleet"
+    ENABLE_COMMAND_PALETTE = False
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *(Binding(view.key, f"show_view('{view.name}')", view.name, show=False) for view in VIEWS),
+        *(Binding(action.keys, action.call, action.help, show=False) for action in FLEET_ACTIONS),
+    ]
+
+    def __init__(
+        self,
+        source: QuerySource,
+        scope: Scope,
+        where: str,
+        themes: list[ThemeColors],
+        glyphs: Glyphs,
+        *,
+        interval_seconds: float = 10.0,
+        span_seconds: float = 3600.0,
+        wall: Callable[[], float] = time.time,
+    ) -> None:
+        """`themes` must not be empty; the first one is used from the start."""
+        super().__init__()
+        self._source = source
+        self._scope = scope
+        self._where = where
+        self._themes = themes
+        self._glyphs = glyphs
+        self._palettes = {theme.name: Palette(theme) for theme in themes}
+        self._interval_seconds = interval_seconds
+        self._span_seconds = span_seconds
+        self._wall = wall
+        self._wake = asyncio.Event()
+        self._reading: Reading | None = None
+        self._problem: str | None = None
+        self._failures = 0
+        self._node: NodeRow | None = None
+        self._when: float | None = None
+        self._stack: list[View] = [VIEWS[0]]
+        self._fleet_sort, self._node_sort = FLEET_SORT, UNSORTED
+        self._filter = ""
+        self._trails = Trails()
+        for theme in themes:
+            self.register_theme(textual_theme(theme))
+        self.theme = themes[0].name
+
+    def get_default_screen(self) -> Screen[None]:
+        return MainScreen(self._palettes[self.theme], self._glyphs)
+
+    def on_mount(self) -> None:
+        self.run_worker(self._keep_asking(), exit_on_error=True)
+        self.call_after_refresh(self._draw)
+
+    def on_resize(self) -> None:
+        self.call_after_refresh(self._draw)
+
+    async def _keep_asking(self) -> None:
+        """One question after the other. A failure waits twice as long each time, so that nothing is hammered."""
+        while True:
+            self._wake.clear()
+            wanted, before = self._wanted(), self._reading
+            try:
+                reading = await in_thread(lambda: read(self._source, self._scope, wanted, before))  # noqa: B023
+            except SourceError as problem:
+                self._failures += 1
+                self._problem = str(problem)
+            else:
+                self._failures, self._problem = 0, None
+                self._use(reading)
+            self._draw()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._wake.wait(), self._wait_seconds())
+
+    def _wanted(self) -> Wanted:
+        return Wanted(self._wall(), self._when, self._node, self._span_seconds)
+
+    def _use(self, reading: Reading) -> None:
+        shown = self._reading.node if self._reading is not None else None
+        if (reading.node and reading.node.instance) != (shown and shown.instance):
+            self._stack, self._trails = [VIEWS[0]], Trails()
+            self._main.forget_cursor()
+        self._reading = reading
+        if reading.verdict is not None and self._when is None:
+            self._trails.push(reading.verdict)
+
+    def _wait_seconds(self) -> float | None:
+        if self._failures:
+            return min(MAX_WAIT_SECONDS, self._interval_seconds * 2 ** min(self._failures, 6))
+        return None if self._when is not None else self._interval_seconds
+
+    def _draw(self) -> None:
+        reading, main = self._reading, self._main
+        verdict, view = self._shown()
+        opened = reading is not None and reading.node is not None
+        sort = self._node_sort if opened else self._fleet_sort
+        frame = Frame(verdict, main.size.width, self._glyphs, self._trails, sort, self._filter)
+        mode = "live" if self._when is None else f"paused -{duration(max(0.0, self._wall() - self._when))}"
+        moment = Moment(mode, self._now())
+        if reading is not None:
+            moment = moment._replace(span=reading.span, marks=_marks(reading))
+        main.show(frame, view, moment)
+        others = [("esc", f"filter {self._filter!r} off")] if self._filter else []
+        keys = [(action.shown_key, action.short) for action in FLEET_ACTIONS if action.short]
+        main.show_keys(view_keys() if opened else [], [*others, *keys], self._stack[0].name)
+
+    def _shown(self) -> tuple[Verdict, View]:
+        reading, problem = self._reading, self._trouble()
+        if reading is None:
+            fleet = Fleet(self._wall(), ())
+            return fleet_verdict(fleet, self._where, problem or "asking"), FleetView(fleet, self._scope.group)
+        if reading.verdict is None:
+            return fleet_verdict(reading.fleet, self._where, problem), FleetView(reading.fleet, self._scope.group)
+        verdict = reading.verdict
+        if problem is not None:
+            verdict = replace(verdict, headline=problem, headline_severity="warn")
+        return verdict, self._stack[-1]
+
+    def _trouble(self) -> str | None:
+        """What came back, how old the picture is, when it is tried again."""
+        if self._problem is None:
+            return None
+        age = f"; shown is {time_of_day(self._reading.fleet.at_unix_seconds)}" if self._reading is not None else ""
+        return f"{self._problem}{age}; tried again within {self._wait_seconds():.0f} s"
+
+    @property
+    def _main(self) -> MainScreen:
+        screen = self.screen_stack[0]
+        assert isinstance(screen, MainScreen)
+        return screen
+
+    def action_show_view(self, name: str) -> None:
+        self._stack = [next(view for view in VIEWS if view.name == name)]
+        self._main.forget_cursor()
+        self._draw()
+
+    def action_open(self) -> None:
+        target = self._main.chosen()
+        if target is None:
+            return
+        if isinstance(target, FindingTarget):
+            self._push(FindingDetail(target.finding))
+        elif target.rank:
+            self._push(RankDetail(target))
+        elif self._reading is not None:
+            self._node = next((row for row in self._reading.fleet.rows if row.instance == target.server), None)
+            self._wake.set()
+
+    def _push(self, view: View) -> None:
+        self._stack.append(view)
+        self._main.forget_cursor()
+        self._draw()
+
+    def action_leave(self) -> None:
+        if len(self._stack) > 1:
+            self._stack.pop()
+        elif self._filter:
+            self._filter = ""
+        elif self._node is not None:
+            self._node = None
+            if self._reading is not None:
+                self._use(self._reading._replace(node=None, verdict=None))
+            self._wake.set()
+        self._main.forget_cursor()
+        self._draw()
+
+    def action_move(self, rows: int) -> None:
+        self._main.move_cursor(rows)
+
+    def action_next_sort(self) -> None:
+        if self._node is None:
+            self._fleet_sort = next_fleet_sort(self._fleet_sort)
+        else:
+            self._node_sort = next_sort(self._node_sort)
+        self._draw()
+
+    def action_turn_sort(self) -> None:
+        def turned(sort: Sort) -> Sort:
+            return Sort(sort.keys, not sort.descending)
+
+        if self._node is None:
+            self._fleet_sort = turned(self._fleet_sort)
+        else:
+            self._node_sort = turned(self._node_sort)
+        self._draw()
+
+    def action_ask_filter(self) -> None:
+        self._ask("filter: part of a node, group, role, model, version or finding", self._use_filter, self._filter)
+
+    def _use_filter(self, text: str) -> None:
+        self._filter = text.strip()
+        self._draw()
+
+    def action_toggle_pause(self) -> None:
+        self._go_to(None if self._when is not None else self._wall())
+
+    def action_step(self, cells: int) -> None:
+        self._go_to(self._now() + cells * self._span_seconds / STRIP_CELLS)
+
+    def action_next_breach(self) -> None:
+        self._go_to_breach(next_breach)
+
+    def action_previous_breach(self) -> None:
+        self._go_to_breach(previous_breach)
+
+    def _go_to_breach(self, find: Callable[[tuple[Mark, ...], float], float | None]) -> None:
+        at = find(_marks(self._reading), self._now()) if self._reading is not None else None
+        if at is not None:
+            self._go_to(at)
+
+    def action_ask_time(self) -> None:
+        self._ask("time: 14:03, 14:03:27 or -10m", self._use_time)
+
+    def _use_time(self, text: str) -> None:
+        when = parse_time(text, self._now())
+        if when is None:
+            self.notify(f"{text!r} is no time (like 14:03, 14:03:27 or -10m)", severity="warning", markup=False)
+        else:
+            self._go_to(when)
+
+    def action_widen(self, factor: float) -> None:
+        self._span_seconds = max(_SPANS_SECONDS[0], min(_SPANS_SECONDS[1], self._span_seconds * factor))
+        self._wake.set()
+
+    def action_refresh_now(self) -> None:
+        self._wake.set()
+
+    def _now(self) -> float:
+        return self._when if self._when is not None else self._wall()
+
+    def _go_to(self, when: float | None) -> None:
+        self._when = None if when is None else min(when, self._wall())
+        self._wake.set()
+        self._draw()
+
+    def action_show_help(self) -> None:
+        if not isinstance(self.screen, HelpScreen):
+            self.push_screen(HelpScreen(self._palettes[self.theme], self._glyphs, fleet_help_keys()))
+
+    def action_next_theme(self) -> None:
+        names = [theme.name for theme in self._themes]
+        self.theme = names[(names.index(self.theme) + 1) % len(names)]
+        self._main.use_palette(self._palettes[self.theme])
+
+    def _ask(self, what: str, done: Callable[[str], None], value: str = "") -> None:
+        if not self._main.query(Ask):
+            self._main.mount(Ask(what, done, value))
+
+
+def _marks(reading: Reading) -> tuple[Mark, ...]:
+    return tuple(Mark(*change) for change in reading.changes)

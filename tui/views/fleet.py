@@ -1,0 +1,184 @@
+"""The fleet: a row a node, groups together, and what only a look over several nodes shows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from ranktop.finding import SEVERITIES
+from ranktop.fleet.look import Fleet
+from ranktop.fleet.rows import NodeRow
+from ranktop.reconcile.verdict import NodeVerdict, TierShares, TransferRates, Verdict
+from ranktop.sample import Sample
+from tui.draw import numbers
+from tui.draw.glyphs import Glyphs
+from tui.draw.spans import Span, fit, line, plain
+from tui.draw.table import Cell, Col, table
+from tui.views.finding_rows import draw_findings, draw_findings_header
+from tui.views.view import Frame, Page, RankTarget, Row, Sort
+
+_COLUMNS = (
+    Col("", 1, align_left=True),
+    Col("node", 22, align_left=True),
+    Col("role", 8, align_left=True, weight=5),
+    Col("HBM free", 8, weight=2),
+    Col("avail GB", 8, weight=1),
+    Col("psi %", 5, weight=7),
+    Col("L2 %", 4, weight=6),
+    Col("hits L1/L2/L3 %", 15, weight=4),
+    Col("ttft p95", 8, weight=3),
+    Col("run/queue", 9, weight=8),
+    Col("sglang", 9, align_left=True, weight=9),
+    Col("findings", 16, align_left=True, grow=True),
+)
+_ORIGINS = {"sglang": "no exporter", "gone": "not scraped"}
+
+
+class _Key(NamedTuple):
+    """What a column sorts by; `None` comes last. `falling`: the largest first is the useful order."""
+
+    value: Callable[[NodeRow], float | str | None]
+    falling: bool = True
+
+
+_KEYS: dict[str, _Key] = {
+    "severity": _Key(lambda row: _place(row)),
+    "node": _Key(lambda row: row.instance, False),
+    "HBM free": _Key(lambda row: row.hbm_free_bytes, False),
+    "avail GB": _Key(lambda row: row.host_available_bytes, False),
+    "psi %": _Key(lambda row: row.pressure_ratio),
+    "L2 %": _Key(lambda row: row.l2_used_ratio),
+    "hits L1/L2/L3 %": _Key(lambda row: row.tiers.host_hit, False),
+    "ttft p95": _Key(lambda row: row.ttft_p95_seconds),
+    "run/queue": _Key(lambda row: row.queued_requests),
+}
+FLEET_SORT = Sort(("severity",), True)
+"""The worst node first."""
+
+
+def next_fleet_sort(sort: Sort) -> Sort:
+    """The next column, in its useful order first."""
+    keys = list(_KEYS)
+    key = keys[(keys.index(sort.keys[0]) + 1) % len(keys)]
+    return Sort((key,), _KEYS[key].falling)
+
+
+def arranged_nodes(rows: Sequence[NodeRow], sort: Sort, wanted: str = "") -> list[NodeRow]:
+    """Nodes that match the filter, sorted within their groups; ties by name."""
+    key = _KEYS[sort.keys[0]].value
+    kept = [row for row in sorted(rows, key=lambda row: row.instance) if _matches(row, wanted)]
+    kept.sort(key=lambda row: (key(row) is not None, key(row) or 0), reverse=True) if sort.descending else kept.sort(
+        key=lambda row: (key(row) is None, key(row) or 0)
+    )
+    return sorted(kept, key=lambda row: (row.group is None, row.group or ""))
+
+
+def fleet_verdict(fleet: Fleet, where: str, problem: str | None) -> Verdict:
+    """The fleet's title and sentence, in the shape that the main screen draws."""
+    severities = Counter(row.severity for row in fleet.rows if row.severity not in (None, "info"))
+    told = [f"{count} {severity}" for severity in reversed(SEVERITIES) if (count := severities[severity])]
+    origins = Counter(row.origin for row in fleet.rows)
+    words = [f"{', '.join(told) or 'nothing above info'} on {origins['ranktop']} nodes"]
+    words += [f"{origins[origin]} {word}" for origin, word in _ORIGINS.items() if origins[origin]]
+    words += [f"incomplete: {plain(warning, 120)}" for warning in fleet.warnings[:1]]
+    worst = max((SEVERITIES.index(row.severity) for row in fleet.rows if row.severity), default=-1)
+    severity = SEVERITIES[worst] if worst > 0 else "warn" if fleet.warnings or origins["gone"] else None
+    return Verdict(
+        sample=Sample(fleet.at_unix_seconds, fleet.at_unix_seconds, where),
+        servers=(),
+        node=NodeVerdict(),
+        ranks=(),
+        tiers=TierShares(),
+        transfers=TransferRates(),
+        findings=fleet.findings,
+        headline=problem or "; ".join(words),
+        headline_severity="warn" if problem else severity,
+        within_plan_since=None if problem or severity or not fleet.rows else fleet.at_unix_seconds,
+    )
+
+
+class FleetView:
+    """What the fleet's app shows first."""
+
+    key = ""
+    name = "fleet"
+
+    def __init__(self, fleet: Fleet, group: str | None = None) -> None:
+        self._fleet = fleet
+        self._group = group
+
+    def draw(self, frame: Frame) -> Page:
+        glyphs, width = frame.glyphs, frame.width
+        nodes = arranged_nodes(self._fleet.rows, frame.sort, frame.filter)
+        header, lines = table(_columns(frame.sort), [_cells(row, glyphs) for row in nodes], width, glyphs.more)
+        rows: list[Row] = []
+        groups = Counter(row.group for row in nodes)
+        for place, (row, text_line) in enumerate(zip(nodes, lines, strict=True)):
+            if self._group is not None and (place == 0 or nodes[place - 1].group != row.group):
+                name = plain(row.group) if row.group else f"no {self._group}"
+                title = Span(f" {self._group} {name}" if row.group else f" {name}", "accent")
+                rows.append(Row(fit(line(title, Span(f"  {groups[row.group]} nodes", "muted")), width)))
+            rows.append(Row(text_line, RankTarget(row.instance, "")))
+        if not nodes:
+            rows.append(Row(fit(line(Span(" no node here", "muted")), width)))
+        findings = draw_findings(frame.verdict, width, glyphs)
+        tail_head = (line(" " * width), draw_findings_header(frame.verdict, width, glyphs)) if findings else ()
+        return Page((header,), tuple(rows), tail_head, findings or None)
+
+
+def _columns(sort: Sort) -> tuple[Col, ...]:
+    sign = "v" if sort.descending else "^"
+    return tuple(
+        column._replace(title=f"{column.title}{sign}"[-column.width :]) if column.title == sort.keys[0] else column
+        for column in _COLUMNS
+    )
+
+
+def _cells(row: NodeRow, glyphs: Glyphs) -> list[Cell]:
+    missing = glyphs.missing
+    role = row.severity or ("ok" if row.origin == "ranktop" else "warn" if row.origin == "gone" else "muted")
+    mark = glyphs.marks[row.severity or "ok"] if row.origin == "ranktop" else missing
+    tiers = row.tiers
+    hits = "/".join(numbers.percent(share, missing) for share in (tiers.device_hit, tiers.host_hit, tiers.storage_hit))
+    queue = "/".join(_count(value, missing) for value in (row.running_requests, row.queued_requests))
+    available = missing if row.host_available_bytes is None else f"{row.host_available_bytes / 1e9:.0f}"
+    versions = dict.fromkeys(plain(server.version) for server in row.servers if server.version)
+    return [
+        Span(mark, role),
+        Span(plain(row.instance), "strong"),
+        plain(",".join(row.roles)) or missing,
+        numbers.gib(row.hbm_free_bytes, missing),
+        available,
+        numbers.percent(row.pressure_ratio, missing, 1),
+        numbers.percent(row.l2_used_ratio, missing),
+        hits,
+        numbers.seconds(row.ttft_p95_seconds, missing),
+        queue,
+        ",".join(versions) or missing,
+        _findings(row),
+    ]
+
+
+def _findings(row: NodeRow) -> Span:
+    if row.origin != "ranktop":
+        return Span(_ORIGINS[row.origin], "warn" if row.origin == "gone" else "muted")
+    told = [f"{plain(one.code)}({one.ranks})" if one.ranks > 1 else plain(one.code) for one in row.findings]
+    return Span(" ".join(told), row.findings[0].severity if row.findings else "muted")
+
+
+def _count(value: float | None, missing: str) -> str:
+    return missing if value is None else f"{value:.0f}"
+
+
+def _matches(row: NodeRow, wanted: str) -> bool:
+    words = [row.instance, row.group or "", row.origin, row.severity or "", *(one.code for one in row.findings)]
+    for server in row.servers:
+        words += [server.model or "", server.version or "", server.role or ""]
+    return wanted.lower() in " ".join(words).lower()
+
+
+def _place(row: NodeRow) -> float:
+    if row.origin == "gone":
+        return 1.5
+    return 0.0 if row.severity is None else 1.0 + SEVERITIES.index(row.severity)
