@@ -12,6 +12,8 @@ from typing import IO, TYPE_CHECKING, Any
 import click
 
 from ranktop.cli.errors import OK, UsageProblem
+from ranktop.cli.output import OVERWRITE, new_file, new_text
+from ranktop.cli.printable import printable
 from ranktop.cli.record_options import FILE, FROM, SALVAGE, TO, opened, said_damage, seq_range
 
 if TYPE_CHECKING:
@@ -31,6 +33,7 @@ _PARQUET_ROWS = 5000
 @click.option("--ranks", metavar="TP0,TP1", help="Only these ranks, by their tag.")
 @click.option("--fields", metavar="NAMES", help="Only these columns; names or patterns like 'host.*,ttft*'.")
 @click.option("-o", "--output", metavar="FILE", type=click.Path(dir_okay=False), help="Instead of standard output.")
+@OVERWRITE
 @SALVAGE
 def export(
     file: str,
@@ -40,6 +43,7 @@ def export(
     ranks: str | None,
     fields: str | None,
     output: str | None,
+    overwrite: bool,
     salvage: bool,
 ) -> int:
     """One row per sample and rank, judged again by this version; units in the header."""
@@ -57,9 +61,9 @@ def export(
         found = rows(((seq, verdict) for seq, verdict in judged if seq >= first), selection)
         if form == "parquet":
             assert output is not None
-            _parquet(found, selection, output)
+            _parquet(found, selection, output, overwrite)
         else:
-            with _output(output) as file_out:
+            with _output(output, overwrite) as file_out:
                 (_csv if form == "csv" else _jsonl)(found, selection, file_out)
         said_damage(recording)
     return OK
@@ -70,15 +74,12 @@ def _names(text: str | None) -> tuple[str, ...]:
 
 
 @contextmanager
-def _output(path: str | None) -> Generator[IO[str]]:
+def _output(path: str | None, overwrite: bool) -> Generator[IO[str]]:
     if path is None:
         yield sys.stdout
         return
-    try:
-        with open(path, "w", encoding="utf-8", newline="") as file:
-            yield file
-    except OSError as problem:
-        raise UsageProblem(f"export: {path}: cannot be written: {problem.strerror}") from problem
+    with new_text("export", path, overwrite) as file:
+        yield file
 
 
 def _with_columns(found: Iterator[Row], selection: Selection) -> tuple[list[str], Iterator[Row]]:
@@ -99,8 +100,11 @@ def _csv(found: Iterator[Row], selection: Selection, file: IO[str]) -> None:
 
 
 def _cell(value: Any) -> Any:
-    """A spreadsheet would run text that begins like a formula."""
-    return f"'{value}" if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r") else value
+    """A spreadsheet would run text that begins like a formula, also behind blanks."""
+    if not isinstance(value, str):
+        return value
+    text = printable(value).replace("\n", " ")
+    return f"'{text}" if text.lstrip()[:1] in ("=", "+", "-", "@", "|", "%") else text
 
 
 def _jsonl(found: Iterator[Row], selection: Selection, file: IO[str]) -> None:
@@ -108,10 +112,10 @@ def _jsonl(found: Iterator[Row], selection: Selection, file: IO[str]) -> None:
 
     for row in found:
         wanted = {name: row[name] for name in selection.fields_of(row) if name in row}
-        file.write(msgspec.json.encode(wanted).decode() + "\n")
+        file.write(printable(msgspec.json.encode(wanted).decode()) + "\n")
 
 
-def _parquet(found: Iterator[Row], selection: Selection, path: str) -> None:
+def _parquet(found: Iterator[Row], selection: Selection, path: str, overwrite: bool) -> None:
     try:
         import pyarrow  # pyright: ignore[reportMissingImports]
         import pyarrow.parquet  # pyright: ignore[reportMissingImports]
@@ -119,13 +123,14 @@ def _parquet(found: Iterator[Row], selection: Selection, path: str) -> None:
         raise UsageProblem("export: parquet needs pyarrow (pip install pyarrow)") from problem
     fields, found = _with_columns(found, selection)
     writer: Any = None
-    for batch in _batches(found, _PARQUET_ROWS):
-        table = pyarrow.Table.from_pylist([{name: row.get(name) for name in fields} for row in batch])
-        if writer is None:
-            writer = pyarrow.parquet.ParquetWriter(path, table.schema)
-        writer.write_table(table.cast(writer.schema))
-    if writer is not None:
-        writer.close()
+    with new_file("export", path, overwrite) as file:
+        for batch in _batches(found, _PARQUET_ROWS):
+            table = pyarrow.Table.from_pylist([{name: row.get(name) for name in fields} for row in batch])
+            if writer is None:
+                writer = pyarrow.parquet.ParquetWriter(file, table.schema)
+            writer.write_table(table.cast(writer.schema))
+        if writer is not None:
+            writer.close()
 
 
 def _batches(found: Iterable[Row], size: int) -> Iterator[list[Row]]:

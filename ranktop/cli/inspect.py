@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import click
 from ranktop.cli.check_text import check_text
 from ranktop.cli.documents import check_document, encode
 from ranktop.cli.errors import NothingToLookAt, UsageProblem
+from ranktop.cli.printable import printable
 from ranktop.finding import exit_code
 from ranktop.inspect.evidence import FileNote
 from ranktop.inspect.report import Inspection, inspect_paths
@@ -19,6 +21,7 @@ from ranktop.plan import LaunchRequest, parse_launch, profile_for
 
 UNUSED = ("unknown", "unread")
 _UNUSED_SHOWN = 20
+_WIDTH = 80
 _MAX_LAUNCH_BYTES = 1 << 20
 
 
@@ -64,7 +67,7 @@ def inspect_text(found: Inspection) -> str:
     if pools.seen is not None:
         planned = f"{pools.planned / 1e9:.2f} GB planned, " if pools.planned is not None else ""
         seen = f"{pools.seen / 1e9:.2f} GB ({pools.seen / 2**30:.1f} GiB) seen"
-        parts.append(f"pools of all ranks: {planned}{seen}: {pools.detail}")
+        parts.append(_wrapped(f"pools of all ranks: {planned}{seen}: {pools.detail}"))
     for server in found.verdict.servers:
         told = server.calibration
         if told is not None and told.fits is not None:
@@ -72,19 +75,15 @@ def inspect_text(found: Inspection) -> str:
             draft = f", draft rows of {told.draft_row_bytes} bytes" if told.draft_row_bytes else ""
             index = f", {told.index_layers} index layers" if told.index_layers else ""
             rows = f"rows of {told.row_bytes} bytes{index}{draft}"
-            parts.append(f"{server.id}: the logged pools are those of sglang {told.fits}{also}: {rows}")
+            parts.append(_wrapped(f"{server.id}: the logged pools are those of sglang {told.fits}{also}: {rows}"))
     parts.append("\n".join(("files:", *(f"  {line}" for line in _notes(found.files)))))
     if found.missing:
-        parts.append("\n".join(("to say more:", *(f"  {line}" for line in found.missing))))
+        parts.append("\n".join(("to say more:", *(_wrapped(line, "  ") for line in found.missing))))
     return printable("\n\n".join(parts))
 
 
-def printable(text: str) -> str:
-    """The text with every control character but the line end as an escape, so that no file can drive a terminal."""
-    return "".join(
-        letter if letter == "\n" or letter.isprintable() else letter.encode("unicode_escape").decode()
-        for letter in text
-    )
+def _wrapped(text: str, indent: str = "") -> str:
+    return textwrap.fill(text, _WIDTH, initial_indent=indent, subsequent_indent=indent + "  ", break_on_hyphens=False)
 
 
 def has_anything(found: Inspection) -> bool:

@@ -10,6 +10,7 @@ import click
 
 import ranktop
 from ranktop.cli.errors import INTERRUPTED, NOTHING, USAGE, NothingToLookAt, UsageProblem
+from ranktop.cli.printable import one_line
 from ranktop.plan.plan import PlanError
 
 COMMANDS = {
@@ -95,5 +96,5 @@ def _with_default_command(arguments: Sequence[str]) -> list[str]:
 
 
 def _fail(message: str, code: int) -> int:
-    print("ranktop: " + " ".join(message.split()), file=sys.stderr)
+    print("ranktop: " + one_line(message), file=sys.stderr)
     return code

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 import click
 
+from ranktop.cli.printable import one_line
 from ranktop.clock import time_of_day
 from ranktop.finding import Finding
 from ranktop.reconcile.grouping import rank_span
@@ -22,7 +23,7 @@ def watch_plainly(feed: SampleFeed, judge: Callable[[Sample], Verdict], seconds:
         verdict = judge(feed.sample())
         open_now = {(finding.code, finding.server): finding for finding in verdict.findings}
         for text in changes(open_before, open_now):
-            click.echo(text)
+            click.echo(one_line(text))
         open_before = open_now
         click.echo(status(verdict))
         time.sleep(1.0)
@@ -38,7 +39,7 @@ def status(verdict: Verdict) -> str:
         words.append(f"{available.seen / 1e9:.1f} GB available{simulated}")
     if tiers.device_hit is not None and tiers.host_hit is not None:
         words.append(f"L1 {100 * tiers.device_hit:.0f} % L2 {100 * tiers.host_hit:.0f} %")
-    return "  ".join(words)
+    return "  ".join(map(one_line, words))
 
 
 def changes(before: dict[tuple[str, str | None], Finding], now: dict[tuple[str, str | None], Finding]) -> Iterator[str]:

@@ -29,6 +29,7 @@ Compute = Callable[[LaunchRequest], Plan]
 @click.option("--controls", "show_controls", is_flag=True, help="The negative controls for this launch, to paste.")
 @click.option("--manifest", type=click.Path(dir_okay=False), metavar="FILE", help="Write a canary manifest (YAML).")
 @click.option("--pid", type=int, metavar="PID", help="With --manifest: the running server that fills it in.")
+@click.option("--overwrite", is_flag=True, help="With --manifest: replace a file that is there already.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document on standard output.")
 def plan(
     options: LaunchOptions,
@@ -39,6 +40,7 @@ def plan(
     sweep_text: str | None,
     show_controls: bool,
     manifest: str | None,
+    overwrite: bool,
     pid: int | None,
     as_json: bool,
 ) -> int:
@@ -60,7 +62,7 @@ def plan(
     machine = asked_machine(memory, nodes, max(len(planned.ranks), 1))
     allowance = allowance_of(planned, other, margin)
     if manifest is not None:
-        return _write_manifest(manifest, request, planned, pid)
+        return _write_manifest(manifest, request, planned, pid, overwrite)
     if sweep_text is not None:
         return _sweep(request, sweep_text, compute, machine, other, margin, as_json)
     if show_controls:
@@ -146,7 +148,8 @@ def _controls(request: LaunchRequest, planned: Plan, compute: Compute, as_json: 
     return 0
 
 
-def _write_manifest(path: str, request: LaunchRequest, planned: Plan, pid: int | None) -> int:
+def _write_manifest(path: str, request: LaunchRequest, planned: Plan, pid: int | None, overwrite: bool) -> int:
+    from ranktop.cli.output import new_text
     from ranktop.plan.manifest import manifest_of, manifest_yaml
 
     seen: dict[str, str] | None = None
@@ -154,11 +157,8 @@ def _write_manifest(path: str, request: LaunchRequest, planned: Plan, pid: int |
         from ranktop.cli.manifest import runtime_of
 
         seen = runtime_of(pid)
-    try:
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(manifest_yaml(manifest_of(request, planned, seen)))
-    except OSError as error:
-        raise UsageProblem(f"plan: --manifest {path}: {error.strerror} (give a file that can be written)") from None
+    with new_text("plan: --manifest", path, overwrite) as file:
+        file.write(manifest_yaml(manifest_of(request, planned, seen)))
     click.echo(f"wrote {path}; fill in what says `to fill`")
     return exit_code(planned.findings)
 

@@ -6,15 +6,17 @@ import os
 
 import click
 
-from ranktop.cli.errors import OK, NothingToLookAt, UsageProblem
+from ranktop.cli.errors import OK, NothingToLookAt
+from ranktop.cli.output import OVERWRITE, new_text
 from ranktop.cli.record_options import FILE, SALVAGE, opened, said_damage
 
 
 @click.command()
 @FILE
 @click.option("-o", "--output", required=True, metavar="FILE.html", type=click.Path(dir_okay=False))
+@OVERWRITE
 @SALVAGE
-def report(file: str, output: str, salvage: bool) -> int:
+def report(file: str, output: str, overwrite: bool, salvage: bool) -> int:
     """Write one HTML file that needs nothing else: launch, plan against seen, charts, findings, events."""
     from ranktop.recording.errors import RecordingError
     from ranktop.recording.facts import reconciler_of
@@ -26,10 +28,7 @@ def report(file: str, output: str, salvage: bool) -> int:
         except RecordingError as problem:
             raise NothingToLookAt(f"report: {problem}") from problem
         said_damage(recording)
-    try:
-        with open(output, "w", encoding="utf-8") as out:
-            out.write(text)
-    except OSError as problem:
-        raise UsageProblem(f"report: {output}: cannot be written: {problem.strerror}") from problem
+    with new_text("report", output, overwrite) as out:
+        out.write(text)
     click.echo(f"report: {output}: {os.path.getsize(output) / 1e6:.2f} MB")
     return OK
