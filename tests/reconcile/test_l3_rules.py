@@ -129,6 +129,15 @@ def test_ranks_that_drift_apart() -> None:
     assert severities(judge(*reading_ranks(180, 2)), "L3-RANK-SKEW") == [], "a few tokens"
 
 
+def test_ranks_that_are_apart_and_do_not_drift() -> None:
+    told = reading_ranks(60, 20)
+    page = told[-1].metrics[samples.SERVER]
+    for second in range(90, 181, 30):
+        later = replace(page, at_unix_seconds=samples.START + second)
+        told.append(replace(samples.healthy(second), metrics={samples.SERVER: later}))
+    assert severities(judge(*told), "L3-RANK-SKEW") == []
+
+
 def two_groups(computed: float, with_storage: tuple[int, ...]) -> Sample:
     points = [storage("backuped_tokens_total", 5000.0, dp=dp) for dp in with_storage]
     for dp in range(2):

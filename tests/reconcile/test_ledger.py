@@ -61,6 +61,22 @@ def test_layersplit_ranks_copy_what_they_own(shared: Path, version: str) -> None
     assert (len(set(backup)) == 1) == (version == "0.5.18")
 
 
+def test_a_share_of_what_is_merged_and_its_own_where_ranks_are_labelled() -> None:
+    def evict(text: str, ranks: int) -> list[tuple[float | int | None, bool]]:
+        gains = Gains(window(None, page(text)), 10.0, "0.5.23", ranks)
+        lines = [
+            next(one for one in rate_lines(gains, RankTag(tp=tp), False) if one.line == "rate.evict") for tp in (0, 1)
+        ]
+        return [(line.seen, line.group) for line in lines]
+
+    labelled = """*evicted_tokens_total{dp_rank="0",pp_rank="0",tp_rank="0"} 100
+        *evicted_tokens_total{dp_rank="0",pp_rank="0",tp_rank="1"} 60"""
+    assert evict(labelled, 2) == [(10.0, False), (6.0, False)]
+    assert evict("*evicted_tokens_total 160", 2) == [(8.0, True), (8.0, True)]
+    # Two replicas of two ranks write the same two label sets.
+    assert evict(labelled, 4) == [(4.0, True), (4.0, True)]
+
+
 def test_no_second_page_no_rate() -> None:
     for gains in (None, Gains(Series(page("*token_usage 0")), None, "0.5.18", 8)):
         assert {line.status for line in rate_lines(gains, RankTag(tp=0), False)} == {"unknown"}

@@ -160,7 +160,7 @@ TRANSFERS = "kv_transfer_latency_ms_count"
         pytest.param((25, 25, 25), SPLIT, (tag(3),), id="LayerSplit, and one rank sends nothing"),
         pytest.param((25, 25, 25, 1), SPLIT, (), id="it has sent once"),
         pytest.param((19, 25, 25), SPLIT, (), id="too early to tell"),
-        pytest.param((25,), PREFILL, (), id="without LayerSplit ranks but CP 0 are dummies"),
+        pytest.param((25, 25, 25), PREFILL, (), id="without LayerSplit ranks but CP 0 are dummies"),
         pytest.param((), SPLIT, (), id="no transfer yet"),
     ],
 )

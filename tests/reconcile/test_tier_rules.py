@@ -84,8 +84,14 @@ def test_hits_of_the_newest_page_may_still_be_on_their_way() -> None:
 
 def test_a_load_back_may_be_of_a_hit_before_the_window() -> None:
     start = dict.fromkeys(READ, 0.0) | {"host": 50_000.0}
-    told = [at(0, start), *(at(5 + 30 * n, start | {"loaded": 50_000.0}) for n in range(3))]
+    told = [at(0, start), at(5, start | {"loaded": 50_000.0}), at(60, start | {"loaded": 50_000.0})]
     assert severities(judge(*told), "TIER-INCONSISTENT") == []
+
+
+def test_a_server_that_restarted_is_not_held_against_its_predecessor() -> None:
+    old = story(600, {"requests": 2, "evicted": 0, "written": 0, "loaded": 0})
+    new = at(605, {"requests": 1, "input": 9000, "evicted": 9000, "written": 9000, "loaded": 0})
+    assert severities(judge(*old, new), "L2-NEVER-READ") == []
 
 
 def test_a_retraction_explains_a_load_back_without_a_hit() -> None:
