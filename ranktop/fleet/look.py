@@ -71,10 +71,10 @@ def look_at_node(
 def look_back(
     source: QuerySource, scope: Scope, start: float, end: float, points: int, instance: str | None = None
 ) -> tuple[Change, ...]:
-    """The worst severity of the fleet, or of one node, over a span. Raises SourceError."""
+    """The worst severity of the fleet, or of one node, over a span, never empty. Raises SourceError."""
     step = max(1.0, round((end - start) / points))
     tracks = source.over(severity_query(scope, instance), start, end, step)
-    changes: list[Change] = []
+    changes = [Change(start, None)]
     last: float | None = None
     for at, value in tracks[0].points if tracks else ():
         severity = severity_of(value)
@@ -82,7 +82,7 @@ def look_back(
         # A gap is a time when nothing was scraped, and not more of what was before it.
         if last is not None and at - last > 1.5 * step:
             changes.append(Change(last + step, None))
-        if not changes or changes[-1].severity != loud:
+        if changes[-1].severity != loud:
             changes.append(Change(at, loud))
         last = at
     return tuple(changes)

@@ -1,4 +1,4 @@
-"""The fleet against a real Prometheus with 128 nodes of 8 ranks, and the exporter's page. `python tests/bench/bench_fleet.py`
+"""The fleet against a real Prometheus with 128 nodes of 8 ranks, and the exporter's page.
 
 Budgets: overview 1.2 s wall and 20 ms client CPU, a node 100 ms, one node alone 10 ms, a scrape 5 ms and 60 KB.
 """
