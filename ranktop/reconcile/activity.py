@@ -17,7 +17,6 @@ BUSY_PERCENT = 1.0
 class Activity(Struct, frozen=True):
     """Monotonic seconds of what was last seen to move. None: not seen since ranktop watches, or not readable."""
 
-    watched_since: float
     door_requests: int | None = None
     """Work at the door: open HTTP requests on generating endpoints, or more when more are queued; clients that are
     connected while the HTTP process is silent."""
@@ -70,7 +69,7 @@ def follow(
 ) -> Activity:
     """What is known after this sample. `ledgers` and `ranks` are this server's, `log_unix_seconds` its newest event."""
     now = sample.at_monotonic_seconds
-    before = known or Activity(now)
+    before = known or Activity()
     is_http_silent = _metrics_code(sample, server.id) == "timeout"
     door = _door(sample, server, is_http_silent)
     page = ledgers[-1] if ledgers else Ledger(0.0, now)
@@ -80,7 +79,6 @@ def follow(
     use = _gpu_percent(sample, ranks)
     logged = None if log_unix_seconds is None else now - max(0.0, sample.at_unix_seconds - log_unix_seconds)
     return Activity(
-        watched_since=before.watched_since,
         door_requests=door,
         door_since=(before.door_since if before.door_since is not None else now) if door else None,
         forward_count=page.forward_count if ledgers else before.forward_count,
