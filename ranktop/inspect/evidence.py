@@ -97,7 +97,7 @@ def _file(evidence: Evidence, item: Found) -> None:
     if reader is not None:
         told, problem = reader(evidence, item)
         kind, detail = (told, problem)
-    if item.skipped_bytes:
+    if item.skipped_bytes and kind != "unknown":
         detail = "; ".join(part for part in (detail, f"{item.skipped_bytes} bytes in its middle were not read") if part)
     evidence.notes.append(FileNote(item.name, kind, detail))
 

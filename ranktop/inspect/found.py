@@ -6,8 +6,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
-MAX_FILE_BYTES = 64 << 20
-"""Of a longer file the beginning and the end are read."""
+MAX_FILE_BYTES = 24 << 20
+"""Of a longer file the beginning and the end are read: some seconds for a log."""
 HEAD_BYTES = 8 << 20
 MAX_TOTAL_BYTES = 256 << 20
 """Of all files together, archives unpacked."""

@@ -130,6 +130,8 @@ def query_gpus(lines: Sequence[str]) -> Gpus | None:
     found: list[Gpu] = []
     columns: list[str] = []
     for line in lines:
+        if not columns and not line.startswith("index,"):
+            continue
         cells = [cell.strip() for cell in line.split(",")]
         if cells[0] == "index" and len(cells) > 1:
             columns = cells
@@ -171,7 +173,7 @@ def topo_nodes(lines: Sequence[str]) -> dict[int, int | None]:
             headers = re.split(r"\t+|\s{2,}", line.strip())
             column = headers.index("NUMA Affinity") if "NUMA Affinity" in headers else None
             continue
-        match = _TOPO_ROW.match(line)
+        match = _TOPO_ROW.match(line) if column is not None else None
         if column is None or match is None:
             continue
         cells = match[2].split()

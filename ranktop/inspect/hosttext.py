@@ -30,7 +30,7 @@ def free_tables(lines: Sequence[str]) -> list[FreeTable]:
     """Every table in the order of the text. The unit is that of the numbers, of the command before it, or inferred."""
     found: list[FreeTable] = []
     for index, line in enumerate(lines[:-1]):
-        words = line.split()
+        words = line.split() if "total" in line else []
         if words[:2] != ["total", "used"] or "free" not in words:
             continue
         values = lines[index + 1].split()
@@ -80,6 +80,8 @@ def numactl_nodes(lines: Sequence[str]) -> tuple[NumaNode, ...]:
     rows: dict[int, list[int]] = {}
     for line in lines:
         text = line.strip()
+        if not sizes and not text.startswith("node "):
+            continue
         if match := _NODE_SIZE.match(text):
             sizes.setdefault(int(match[1]), {})[match[2]] = int(match[3]) << 20
         elif match := _NODE_CPUS.match(text):

@@ -58,7 +58,8 @@ def launches(lines: Sequence[str]) -> Iterator[LaunchRequest | PlanError]:
     while index < len(lines):
         line = lines[index]
         index += 1
-        if "server_args=" in line or not (_LAUNCH.search(line) or _BARE_FLAGS.match(line)):
+        is_launch = "launch_server" in line or "serve" in line
+        if "server_args=" in line or not ((is_launch and _LAUNCH.search(line)) or _BARE_FLAGS.match(line)):
             continue
         words = [line]
         while words[-1].rstrip().endswith("\\") and index < len(lines) and len(words) < _MAX_LAUNCH_LINES:
@@ -80,8 +81,9 @@ def launches(lines: Sequence[str]) -> Iterator[LaunchRequest | PlanError]:
 def failed_sources(lines: Sequence[str], server: str, at_unix_seconds: float) -> Iterator[SourceState]:
     """What a paste shows to have failed for whoever made it: NVML, and the last scrape of `/metrics`."""
     scrape: str | None = None
-    driver = next((match[1] for line in lines if (match := _DRIVER.search(line))), None)
-    for line in lines:
+    told = [line for line in lines if "NVML" in line or "NVRM" in line or "/metrics" in line]
+    driver = next((match[1] for line in told if (match := _DRIVER.search(line))), None)
+    for line in told:
         match = _NVML_FAILED.search(line)
         if match is not None:
             loaded = f" (driver {driver} is loaded)" if driver else ""

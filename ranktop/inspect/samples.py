@@ -66,7 +66,9 @@ def samples_of(evidence: Evidence, servers: Sequence[Server], every_seconds: flo
         }
         # A host table before the last is the node from before the server, and nothing else is known of that time.
         parts: dict[str, Any] = lasting if index >= first_full else {}
-        once: dict[str, Any] = {"events": events, "requests": _requests(evidence, servers)} if index == first_full else {}
+        once: dict[str, Any] = {}
+        if index == first_full:
+            once = {"events": events, "requests": _requests(evidence, servers)}
         found.append(
             Sample(
                 at_unix_seconds=at,

@@ -223,11 +223,30 @@ _ODD = st.one_of(
 )
 _FIELDS = st.sampled_from(
     [
-        "tp_size", "dp_size", "pp_size", "attn_cp_size", "page_size", "hicache_size", "hicache_ratio", "kv_cache_dtype", "version",
-        "enable_hierarchical_cache", "speculative_algorithm", "host", "port", "model_path", "served_model_name", "internal_states",
-        "max_total_num_tokens", "disaggregation_mode", "nnodes", "node_rank", "hicache_mem_layout", "status",
+        "tp_size",
+        "dp_size",
+        "pp_size",
+        "attn_cp_size",
+        "page_size",
+        "hicache_size",
+        "hicache_ratio",
+        "kv_cache_dtype",
+        "version",
+        "host",
+        "port",
+        "enable_hierarchical_cache",
+        "speculative_algorithm",
+        "model_path",
+        "served_model_name",
+        "internal_states",
+        "status",
+        "nnodes",
+        "max_total_num_tokens",
+        "disaggregation_mode",
+        "node_rank",
+        "hicache_mem_layout",
     ]
-)  # fmt: skip
+)
 
 
 @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
