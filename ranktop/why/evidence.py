@@ -117,3 +117,7 @@ class Evidence(Struct, frozen=True):
     launches: tuple[Launch, ...] = ()
     """Launches remembered by earlier runs of ranktop."""
     host_total_bytes: int | None = None
+    node_total_bytes: dict[int, int] = {}
+    """By NUMA node."""
+    kills_since_boot: int | None = None
+    """`oom_kill` of /proc/vmstat: of anybody on this host."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from msgspec.structs import replace
+
 from ranktop.sample import Event
 from ranktop.why.death import Claim, Death
 from ranktop.why.evidence import Evidence, Killed, ServerLog
@@ -87,7 +89,7 @@ def _signalled(evidence: Evidence, log: ServerLog, gone: Killed) -> Death:
         Claim("victim", f"pid {gone.pid}: {gone.text}", "proven", log.source, {"pid": gone.pid}),
         Claim("constraint", why, "likely" if is_covered else "unknown", "kernel log" if is_covered else None),
         Claim("limit", "this process's share of the host is not known", "unknown"),
-        planned_claim(planned_pools(evidence), None),
+        planned_claim(planned_pools(replace(evidence, logs=(log,))), None),
         Claim("grew_last", "no kernel log names the constraint, so growth explains nothing", "unknown"),
     )
     return Death("killed", f"pid {gone.pid} was killed (SIGKILL)", claims, gone.at_unix_seconds, (gone.pid,))
@@ -142,6 +144,9 @@ def recorded_deaths(evidence: Evidence, known: Sequence[Death]) -> Iterator[Deat
             continue
         tags = ", ".join(f"{rank.tag} (pid {rank.pid})" for _, rank in gone)
         claims = [Claim("victim", f"{tags} vanished", "proven", recorded.source)]
+        said = [event for event in recorded.events if event.kind in ("traceback", "signal")]
+        if said:
+            claims.append(Claim("root", f"the log said before: {said[-1].text[:200]}", "likely", recorded.source))
         if recorded.available_bytes is not None:
             text = f"{recorded.available_bytes / 1e9:.2f} GB of the host's memory were available just before"
             claims.append(Claim("limit", text, "proven", recorded.source, {"available": recorded.available_bytes}))

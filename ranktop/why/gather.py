@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from collectors.hostmem import parse_host
+from collectors.numa import parse_node
 from collectors.processes import ProcessesCollector
 from collectors.procfs import read_file
 from ranktop.plan import LaunchRequest
 from ranktop.reconcile.launches import Launch
-from ranktop.sample import NoData, RankProcess, SourceError
+from ranktop.sample import Host, NoData, RankProcess, SourceError
 from ranktop.why.cgroups import remains
 from ranktop.why.evidence import Evidence, KernelLog, Reading, Remains, ServerLog
 from ranktop.why.kernel import kernel_file, kernel_logs
-from ranktop.why.logs import container_logs, is_of_sglang, read_logs
+from ranktop.why.logs import container_logs, read_logs
 from ranktop.why.prometheus import ask
 from ranktop.why.recordings import read_recordings
 
@@ -49,9 +49,8 @@ def gather(where: Where, since_unix_seconds: float, now_unix_seconds: float) -> 
     groups, group_reading = _groups(where)
     logs, pasted, log_readings = _logs(where, since_unix_seconds)
     recordings, recording_readings = read_recordings(where.recordings)
-    readings += [group_reading, *log_readings, *recording_readings]
-    total_bytes, host_readings = _host(where.proc_root)
-    readings += host_readings
+    host, host_reading = _host(where.proc_root)
+    readings += [group_reading, *log_readings, *recording_readings, host_reading]
     orphans = _orphans(where.proc_root)
     if orphans:
         readings.append(Reading(f"processes under {where.proc_root}", "read", f"{len(orphans)} ranks without a server"))
@@ -71,7 +70,9 @@ def gather(where: Where, since_unix_seconds: float, now_unix_seconds: float) -> 
         series=tuple(series),
         launch=where.launch,
         launches=where.launches,
-        host_total_bytes=total_bytes,
+        host_total_bytes=host.total_bytes,
+        node_total_bytes=_nodes(where.sys_root),
+        kills_since_boot=host.oom_kill_count,
     )
 
 
@@ -90,12 +91,10 @@ def _logs(where: Where, since_unix_seconds: float) -> tuple[list[ServerLog], lis
         return read_logs(where.logs)
     paths = container_logs(Path(where.pods_folder), since_unix_seconds)
     if not paths:
-        detail = f"nothing under {where.pods_folder} was written since (give --log FILE)"
+        detail = f"no log of SGLang under {where.pods_folder} was written since (give --log FILE)"
         return [], [], [Reading("container logs", "absent", detail)]
     logs, kernel, readings = read_logs(paths)
-    kept = [_since(log, since_unix_seconds) for log in logs if is_of_sglang(log)]
-    sources = {log.source for log in kept}
-    return kept, kernel, [reading for reading in readings if reading.source in sources or reading.state == "failed"]
+    return [_since(log, since_unix_seconds) for log in logs], kernel, readings
 
 
 def _since(log: ServerLog, since_unix_seconds: float) -> ServerLog:
@@ -106,15 +105,29 @@ def _since(log: ServerLog, since_unix_seconds: float) -> ServerLog:
     )
 
 
-def _host(proc_root: str) -> tuple[int | None, Sequence[Reading]]:
+def _host(proc_root: str) -> tuple[Host, Reading]:
     """MemTotal, and how many kills the kernel has counted since it booted."""
+    source = f"{proc_root}/vmstat"
     try:
-        host = parse_host(read_file(f"{proc_root}/meminfo"), read_file(f"{proc_root}/vmstat"))
+        host = parse_host(read_file(f"{proc_root}/meminfo"), read_file(source))
     except OSError:
-        return None, [Reading(f"{proc_root}/vmstat", "absent", "not readable")]
+        return Host(), Reading(source, "absent", "not readable")
     kills = host.oom_kill_count
     detail = "no count of kills (a kernel before 4.13)" if kills is None else f"{kills} kills since boot, of anybody"
-    return host.total_bytes, [Reading(f"{proc_root}/vmstat", "absent" if kills is None else "read", detail)]
+    return host, Reading(source, "absent" if kills is None else "read", detail)
+
+
+def _nodes(sys_root: str) -> dict[int, int]:
+    """MemTotal by NUMA node."""
+    found: dict[int, int] = {}
+    for path in Path(sys_root, "devices/system/node").glob("node[0-9]*"):
+        try:
+            node = parse_node(int(path.name[4:]), read_file(f"{path}/meminfo"))
+        except (OSError, ValueError):
+            continue
+        if node.total_bytes is not None:
+            found[node.node] = node.total_bytes
+    return found
 
 
 def _orphans(proc_root: str) -> list[RankProcess]:

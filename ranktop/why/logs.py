@@ -12,14 +12,15 @@ from datetime import UTC
 from pathlib import Path
 
 from collectors.kernellog import parse_text
+from collectors.serverlog_attach import Backlog
 from collectors.serverlog_events import LogAssembler
 from ranktop.reconcile.logged import LoggedServer, fold
-from ranktop.sample import Event
+from ranktop.sample import Event, SourceError
 from ranktop.why.evidence import KernelLog, Killed, Reading, ServerLog
 from ranktop.why.kernel import read_end
 
-MAX_LOG_BYTES = 32 << 20
-"""Of a longer log its end is read. A start logs some 100 kB."""
+MAX_LOG_BYTES = 8 << 20
+"""Of a longer log its newest start and its end are read."""
 MAX_CONTAINERS = 64
 _FILES_OF_A_CONTAINER = 2
 _LINES_AT_ONCE = 1000
@@ -27,6 +28,9 @@ _STEP_BYTES = 1 << 20
 _MAX_STEPS = 256
 """Of a compressed log that is longer, what comes after 256 MiB is not read."""
 
+_PEEK_BYTES = 1 << 16
+_SEARCH_SECONDS = 2.0
+_MARKS = re.compile(rb"sglang|server_args=|(?:Prefill|Decode) batch|[ \[]TP\d+\]")
 _SHELL = re.compile(r"(?:^|[\s:])(\d{1,10})\s+(?:\(core dumped\)\s+)?Killed\b")
 _PARENT = re.compile(r"Scheduler or DataParallelController (\d{1,10}) terminated with (-?\d{1,4})\b")
 _KERNEL = re.compile(r"Out of memory:|out of memory:|oom-kill:|NVRM: Xid|oom\.group set")
@@ -42,7 +46,7 @@ def read_logs(paths: Iterable[Path]) -> tuple[list[ServerLog], list[KernelLog], 
         source = f"log {path}"
         try:
             data, written = _content(path)
-        except (OSError, EOFError, zlib.error) as error:
+        except (OSError, EOFError, SourceError, zlib.error) as error:
             reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
             readings.append(Reading(source, "failed", f"cannot be read: {reason}"))
             continue
@@ -66,7 +70,7 @@ def container_logs(pods_folder: Path, since_unix_seconds: float) -> list[Path]:
         if newest:
             containers.append((newest[0][1], [path for path, _ in newest[:_FILES_OF_A_CONTAINER]]))
     containers.sort(key=lambda item: -item[0])
-    return [path for _, paths in containers[:MAX_CONTAINERS] for path in paths]
+    return [path for _, paths in containers[:MAX_CONTAINERS] for path in paths if _looks_like_sglang(path)]
 
 
 def server_log(source: str, lines: list[str], written_unix_seconds: float) -> ServerLog:
@@ -85,11 +89,6 @@ def server_log(source: str, lines: list[str], written_unix_seconds: float) -> Se
         tuple(_killed(lines, written_unix_seconds)),
         fold(LoggedServer(), events),
     )
-
-
-def is_of_sglang(log: ServerLog) -> bool:
-    """Whether any line is SGLang's own."""
-    return bool(log.events) or bool(log.killed)
 
 
 def _killed(lines: Iterable[str], written_unix_seconds: float) -> Iterator[Killed]:
@@ -111,9 +110,25 @@ def _time(line: str, written_unix_seconds: float) -> float:
     return at if at <= written_unix_seconds + 60 else at - 86400
 
 
+def _looks_like_sglang(path: Path) -> bool:
+    """By the beginning and the end of a file: other programs' logs are not read further."""
+    try:
+        if path.suffix == ".gz":
+            with gzip.open(path) as file:
+                return _MARKS.search(file.read(_PEEK_BYTES)) is not None
+        with path.open("rb") as file:
+            head = file.read(_PEEK_BYTES)
+            file.seek(max(len(head), path.stat().st_size - _PEEK_BYTES))
+            return _MARKS.search(head + file.read(_PEEK_BYTES)) is not None
+    except (OSError, EOFError, zlib.error):
+        # Told when it is read.
+        return True
+
+
 def _content(path: Path) -> tuple[bytes, float]:
     if path.suffix != ".gz":
-        return read_end(path, MAX_LOG_BYTES)
+        data, written = read_end(path, MAX_LOG_BYTES)
+        return (data if len(data) < MAX_LOG_BYTES else _last_start(path)), written
     kept: deque[bytes] = deque(maxlen=MAX_LOG_BYTES // _STEP_BYTES)
     with gzip.open(path) as file:
         for _ in range(_MAX_STEPS):
@@ -122,6 +137,15 @@ def _content(path: Path) -> tuple[bytes, float]:
                 break
             kept.append(data)
     return b"".join(kept), _written(path)
+
+
+def _last_start(path: Path) -> bytes:
+    """A long log's last starts, as far as they are found in time, and its end."""
+    backlog = Backlog(path)
+    try:
+        return b"\n".join([*backlog.search(_SEARCH_SECONDS), *backlog.tail()])
+    finally:
+        backlog.close()
 
 
 def _folders(folder: Path) -> list[Path]:

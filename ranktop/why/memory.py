@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
+from collectors.numa_topology import parse_id_list
 from ranktop.sample import Event
 from ranktop.why.death import Claim, Death
 from ranktop.why.evidence import Evidence, Remains
+from ranktop.why.kills import Shortage, is_in, shortages
 from ranktop.why.planned import planned_claim, planned_pools
 from ranktop.why.who import is_sglang, owner_of
 
@@ -20,47 +22,73 @@ _KINDS = {
     "anon_rss_bytes": "of its own",
     "file_rss_bytes": "of files",
 }
-_SAME_SECONDS = 5.0
+_NODE_LISTS = {"CONSTRAINT_MEMORY_POLICY": "nodemask", "CONSTRAINT_CPUSET": "mems_allowed"}
+_MAX_NAMED = 8
 
 
 def oom_deaths(evidence: Evidence) -> Iterator[Death]:
-    """One death for every kill that the kernel told, then one for every cgroup whose kills it did not."""
-    kills = _once((log.source, event) for log in evidence.kernel for event in log.events if event.kind == "oom_kill")
-    for source, event in kills:
-        yield _killed(evidence, source, event)
-    told = [event for _, event in kills]
+    """One death for every shortage that the kernel told of, then one for every cgroup whose kills it did not."""
+    found = shortages(
+        (log.source, event) for log in evidence.kernel for event in log.events if event.kind == "oom_kill"
+    )
+    for shortage in found:
+        yield _killed(evidence, shortage)
+    told = [kill for shortage in found for kill in shortage.kills]
     for group in evidence.remains:
-        if not any(_is_in(event, group) for event in told):
+        if not any(is_in(kill, group) for kill in told):
             yield _counted(evidence, group)
+    since_boot = evidence.kills_since_boot or 0
+    if since_boot and not evidence.kernel and not evidence.remains:
+        yield _uncounted(since_boot)
 
 
-def _killed(evidence: Evidence, source: str, event: Event) -> Death:
-    fields = event.fields
-    pid, comm = fields.get("pid"), fields.get("comm")
-    owner = owner_of(evidence, pid)
-    name = f"pid {pid} ({comm})" if owner is None else f"{owner.rank} of {owner.server} (pid {pid}, {comm})"
-    sizes = {key: fields[key] for key in _KINDS if key in fields}
-    held = ", ".join(f"{value / 1e9:.2f} GB {_KINDS[key]}" for key, value in sizes.items())
-    group = next((group for group in evidence.remains if _is_in(event, group)), None)
-    limit = _limit(evidence, event, group)
+def _killed(evidence: Evidence, shortage: Shortage) -> Death:
+    first, source = shortage.first, shortage.source
+    pids = tuple(pid for kill in shortage.kills if isinstance(pid := kill.fields.get("pid"), int))
+    owner = owner_of(evidence, first.fields.get("pid"))
+    name = _name(evidence, first)
+    others = len(shortage.kills) - 1
+    more = f" and {others} more" if others else ""
+    group = next((group for group in evidence.remains if is_in(first, group)), None)
+    limit = _limit(evidence, first, group)
     claims = [
-        Claim("victim", f"{name} held {held}" if held else name, "proven", source, {"pid": pid, **sizes}),
-        _constraint(event, source),
+        _victims(evidence, shortage),
+        _constraint(first, source),
         limit,
         planned_claim(planned_pools(evidence, owner.server if owner else None), limit.evidence.get("limit_bytes")),
         _grew(evidence),
+        *_group(evidence, first, group),
     ]
-    claims += _group(evidence, event, group)
     return Death(
         "out of memory",
-        f"the kernel killed {name}",
+        f"the kernel killed {name}{more}",
         tuple(claims),
-        event.at_unix_seconds,
-        (pid,) if isinstance(pid, int) else (),
+        first.at_unix_seconds,
+        pids,
         owner.server if owner else None,
         owner.rank if owner else None,
-        is_sglang(evidence, pid, comm),
+        any(is_sglang(evidence, kill.fields.get("pid"), kill.fields.get("comm")) for kill in shortage.kills),
     )
+
+
+def _name(evidence: Evidence, kill: Event) -> str:
+    pid, comm = kill.fields.get("pid"), kill.fields.get("comm")
+    owner = owner_of(evidence, pid)
+    return f"pid {pid} ({comm})" if owner is None else f"{owner.rank} of {owner.server} (pid {pid}, {comm})"
+
+
+def _victims(evidence: Evidence, shortage: Shortage) -> Claim:
+    told: list[str] = []
+    numbers: list[dict[str, int]] = []
+    for kill in shortage.kills:
+        sizes = {key: kill.fields[key] for key in _KINDS if key in kill.fields}
+        held = ", ".join(f"{value / 1e9:.2f} GB {_KINDS[key]}" for key, value in sizes.items())
+        name = _name(evidence, kill)
+        told.append(f"{name} held {held}" if held else name)
+        numbers.append({"pid": kill.fields["pid"], **sizes})
+    left_out = len(told) - _MAX_NAMED
+    text = "; ".join(told[:_MAX_NAMED]) + (f"; and {left_out} more" if left_out > 0 else "")
+    return Claim("victim", text, "proven", shortage.source, {"processes": numbers})
 
 
 def _constraint(event: Event, source: str) -> Claim:
@@ -87,6 +115,14 @@ def _limit(evidence: Evidence, event: Event, group: Remains | None) -> Claim:
         peak = f", peak {group.peak_bytes / 2**30:.1f} GiB" if group.peak_bytes is not None else ""
         text = f"{group.limit_bytes / 2**30:.1f} GiB set by {group.limit_path}{peak}"
         return Claim("limit", text, "proven", "cgroup", {"limit_bytes": group.limit_bytes})
+    nodes = str(event.fields.get(_NODE_LISTS.get(str(event.fields.get("constraint")), ""), ""))
+    if nodes:
+        sizes = [evidence.node_total_bytes.get(node) for node in parse_id_list(nodes)]
+        known = [size for size in sizes if size is not None]
+        if not known or len(known) < len(sizes):
+            return Claim("limit", f"the memory of nodes {nodes}, which is not known here", "unknown")
+        text = f"{sum(known) / 1e9:.2f} GB MemTotal of nodes {nodes}"
+        return Claim("limit", text, "likely", "/sys/devices/system/node", {"limit_bytes": sum(known)})
     total = evidence.host_total_bytes
     if total is None:
         return Claim("limit", "the host's memory is not known", "unknown")
@@ -164,21 +200,12 @@ def _counted(evidence: Evidence, group: Remains) -> Death:
     return Death("out of memory", f"{kills} for memory in {name}, since it was made", tuple(claims))
 
 
-def _is_in(event: Event, group: Remains) -> bool:
-    """Whether this kill is one that the cgroup counts."""
-    paths = [event.fields.get(name) for name in ("task_memcg", "oom_memcg")]
-    return any(
-        isinstance(path, str) and (path == group.path or path.startswith(f"{group.path.rstrip('/')}/"))
-        for path in paths
+def _uncounted(kills: int) -> Death:
+    """Nothing but the kernel's own count is left: whose they were and when is not known."""
+    text = f"{kills} kills for memory since boot; only the kernel's log, which is not readable here, names them"
+    return Death(
+        "out of memory",
+        text,
+        (Claim("victim", text, "unknown", "/proc/vmstat", {"kills": kills}),),
+        is_sglang=False,
     )
-
-
-def _once(found: Iterator[tuple[str, Event]] | Sequence[tuple[str, Event]]) -> list[tuple[str, Event]]:
-    """The journal and the kernel's own buffer tell the same kill; the one with its constraint is kept."""
-    kept: dict[tuple[object, int], tuple[str, Event]] = {}
-    for source, event in sorted(found, key=lambda item: item[1].at_unix_seconds):
-        key = (event.fields.get("pid"), round(event.at_unix_seconds / _SAME_SECONDS))
-        twin = next((near for near in (key, (key[0], key[1] - 1)) if near in kept), key)
-        if twin not in kept or ("constraint" in event.fields and "constraint" not in kept[twin][1].fields):
-            kept[twin] = (source, event)
-    return list(kept.values())

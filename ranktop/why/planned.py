@@ -109,6 +109,7 @@ def _computed(
     request: LaunchRequest, device_tokens: int | None, source: str, version: str | None = None
 ) -> Planned | None:
     try:
-        return _of_plan(compute_plan(request, version=version, device_tokens=device_tokens), source)
+        plan = compute_plan(request, version=version, device_tokens=device_tokens)
     except PlanError:
         return None
+    return _of_plan(plan, source)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import logging
-from typing import Any
-
+from ranktop.sample import SourceError
 from ranktop.why.evidence import Reading, Series
 
-TIMEOUT_SECONDS = 2
+TIMEOUT_SECONDS = 2.0
 MAX_SERIES = 50
 
 QUERIES = {
@@ -17,37 +15,26 @@ QUERIES = {
         'kube_pod_container_status_last_terminated_reason{{reason="OOMKilled"}} == 1'
     ),
 }
+_LABELS = ("instance", "node", "namespace", "pod", "container")
 
 
 def ask(url: str, since_seconds: float) -> tuple[list[Series], Reading]:
     """One instant query each, no retries. The server may know many nodes: which one is told by the labels."""
-    import requests
-    from prometheus_api_client.exceptions import PrometheusApiClientException
-    from prometheus_api_client.prometheus_connect import PrometheusConnect
-    from urllib3.util.retry import Retry
+    # It imports requests, which only this option needs.
+    from collectors.prometheus import Access, Prometheus
 
-    # It logs every request that fails, beside raising.
-    logging.getLogger("prometheus_api_client").setLevel(logging.CRITICAL)
-    client = PrometheusConnect(url=url, retry=Retry(total=0), timeout=TIMEOUT_SECONDS)
-    source = f"Prometheus {url}"
+    client = Prometheus(Access(url, timeout_seconds=TIMEOUT_SECONDS))
     found: list[Series] = []
     try:
         for told, query in QUERIES.items():
-            answer = client.custom_query(query.format(seconds=int(since_seconds)))
-            found += [series for item in answer[:MAX_SERIES] if (series := _series(told, item)) is not None]
-    except (requests.RequestException, PrometheusApiClientException, ValueError) as problem:
-        said = " ".join(str(problem).split())[:160]
-        return found, Reading(source, "failed", f"{said} (check the address; ranktop asks once, for 2 s)")
+            rows = client.instant(query.format(seconds=int(since_seconds))).rows
+            found += [Series(told, _named(row.labels), row.value) for row in rows[:MAX_SERIES]]
+    except SourceError as problem:
+        return found, Reading("Prometheus", "failed", str(problem))
     finally:
         client.close()
-    return found, Reading(source, "read", f"{len(found)} series")
+    return found, Reading("Prometheus", "read", f"{len(found)} series of {url}")
 
 
-def _series(told: str, item: dict[str, Any]) -> Series | None:
-    labels = item.get("metric", {})
-    try:
-        value = float(item["value"][1])
-    except (KeyError, IndexError, TypeError, ValueError):
-        return None
-    names = ("instance", "node", "namespace", "pod", "container")
-    return Series(told, ", ".join(f"{name}={labels[name]}" for name in names if name in labels), value)
+def _named(labels: dict[str, str]) -> str:
+    return ", ".join(f"{name}={labels[name]}" for name in _LABELS if name in labels)

@@ -63,6 +63,47 @@ def test_one_kill_in_two_sources_is_one_death(tmp_path: Path) -> None:
     assert POD in claim(death, "constraint").text
 
 
+def test_a_whole_group_that_died_together_is_one_death(tmp_path: Path) -> None:
+    """memory.oom.group: the kernel names the constraint once, then ends all ranks within a second."""
+    others = [KILLED.replace("4242", str(4243 + tp)).replace("8000000kB", f"{8000001 + tp}kB") for tp in range(7)]
+    group = f"Tasks in /{POD} are going to be killed due to memory.oom.group set"
+    messages = [(NOW - 60, CAUSE), (NOW - 60, KILLED), (NOW - 60, group), *((NOW - 59.5, kill) for kill in others)]
+    command = journal_command(tmp_path, {0: messages})
+    death = only_death(judged(replace(nowhere(tmp_path), journal_command=command)))
+    assert death.pids == tuple(range(4242, 4250))
+    assert death.title == "the kernel killed pid 4242 (sglang::schedul) and 7 more"
+    assert claim(death, "group").certainty == "proven"
+    assert len(claim(death, "victim").evidence["processes"]) == 8
+
+
+def test_kills_of_two_cgroups_are_two_deaths(tmp_path: Path) -> None:
+    messages = [(NOW - 60, CAUSE), (NOW - 60, KILLED)]
+    messages += [(at + 5, text.replace("0a1b2c3d", "99999999").replace("4242", "77")) for at, text in messages]
+    command = journal_command(tmp_path, {0: messages})
+    found = judged(replace(nowhere(tmp_path), journal_command=command))
+    assert [death.pids for death in found.deaths] == [(77,), (4242,)]
+
+
+def test_the_limit_of_a_binding_is_its_nodes_memory(tmp_path: Path) -> None:
+    log = tmp_path / "dmesg"
+    cause = "oom-kill:constraint=CONSTRAINT_MEMORY_POLICY,nodemask=1,mems_allowed=0-1,task=x,pid=1635676,uid=0\n"
+    log.write_text(f"{cause}{PLAIN}\n")
+    where = replace(nowhere(tmp_path), kernel_log=log, sys_root=str(tmp_path / "sys"))
+    assert claim(only_death(judged(where)), "limit").certainty == "unknown"
+    for node in (0, 1):
+        folder = tmp_path / "sys" / "devices" / "system" / "node" / f"node{node}"
+        folder.mkdir(parents=True)
+        (folder / "meminfo").write_text(f"Node {node} MemTotal:       {450000000 + node} kB\n")
+    assert claim(only_death(judged(where)), "limit").evidence == {"limit_bytes": 450000001 * 1024}
+
+
+def test_without_the_kernels_log_its_count_is_told(tmp_path: Path) -> None:
+    proc(tmp_path / "proc")
+    found = judged(replace(nowhere(tmp_path), proc_root=str(tmp_path / "proc")))
+    assert found.deaths == ()
+    assert [death.title.split(";")[0] for death in found.others] == ["2 kills for memory since boot"]
+
+
 def test_another_programs_kill_is_no_death_of_sglang(tmp_path: Path) -> None:
     log = tmp_path / "dmesg"
     log.write_text("Out of memory: Killed process 77 (stress) total-vm:1kB, anon-rss:1kB, shmem-rss:0kB\n")

@@ -84,11 +84,27 @@ def test_logs_of_earlier_containers_are_found(tmp_path: Path) -> None:
     died = "2026-09-21T16:38:20.000Z stderr F [2026-09-21 16:38:20 TP3] "
     first = TRACE.replace(f"[{STAMP} TP3] ", died).replace("\n", "\n2026-09-21T16:38:20.000Z stderr F ", 2)
     written(folder / "0.log.20260921.gz", first)
-    written(folder / "1.log", "2026-09-21T16:39:00.000Z stdout F starting again\n", NOW - 10)
+    written(folder / "1.log", "2026-09-21T16:39:00.000Z stdout F starting sglang again\n", NOW - 10)
     written(folder / "0.log.old", first, NOW - 90_000)
     assert [path.name for path in container_logs(tmp_path / "pods", NOW - 7200)] == ["1.log", "0.log.20260921.gz"]
     death = only_death(judged(replace(nowhere(tmp_path), pods_folder=str(tmp_path / "pods"))))
     assert "illegal memory access" in claim(death, "root").text
+
+
+def test_logs_of_other_programs_are_not_read(tmp_path: Path) -> None:
+    folder = tmp_path / "pods" / "kube-system_dns_0a1b2c3d-0000-4000-8000-0123456789ab" / "dns"
+    written(folder / "0.log", "2026-09-21T16:38:20.000Z stdout F line 3: 77 Killed   stress\n")
+    assert container_logs(tmp_path / "pods", NOW - 7200) == []
+
+
+def test_of_a_long_log_the_last_start_and_the_end_are_read(tmp_path: Path) -> None:
+    """Pools are logged at the start, the death at the end, and 12 MB of traffic lie between."""
+    start = log("server_args=ServerArgs(model_path='m', tp_size=2, port=30000)", tag="")
+    traffic = log("Decode batch, #running-req: 3, #token: 1000, token usage: 0.01") * 130_000
+    text = start + pool_log(tags(2), allocating(100.0)) + traffic + "18:30:35 132625 Killed\n"
+    path = written(tmp_path / "a.log", text)
+    planned = claim(only_death(judged(replace(nowhere(tmp_path), logs=(path,)))), "planned")
+    assert planned.text.startswith("2 ranks x 100.00 GB = 200.00 GB")
 
 
 def test_a_damaged_archive_is_told_and_costs_nothing_else(tmp_path: Path) -> None:

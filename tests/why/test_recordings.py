@@ -7,7 +7,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from ranktop.sample import Event, Sample
-from support.samples import MAIN_PID, START, healthy, pid_of, without_rank
+from support.samples import MAIN_PID, SERVER, START, healthy, pid_of, without_rank
 from why.node import claim, judged, nowhere, only_death, proc, recording
 
 
@@ -66,6 +66,14 @@ def test_a_rank_that_vanishes_without_a_word(tmp_path: Path) -> None:
     path = recording(tmp_path / "a.rtop", [*map(healthy, range(10)), without_rank(healthy(10), 3)])
     death = only_death(judged(replace(nowhere(tmp_path), recordings=(path,))))
     assert (death.title, death.pids, death.at_unix_seconds) == ("TP3 vanished", (pid_of(3),), START + 10)
+
+
+def test_what_the_log_said_before_a_rank_vanished(tmp_path: Path) -> None:
+    error = Event(START + 9, "traceback", "RuntimeError: CUDA error", SERVER, "TP3")
+    told = replace(healthy(9), events=(error,))
+    path = recording(tmp_path / "a.rtop", [*map(healthy, range(9)), told, without_rank(healthy(10), 3)])
+    root = claim(only_death(judged(replace(nowhere(tmp_path), recordings=(path,)))), "root")
+    assert (root.certainty, "CUDA error" in root.text) == ("likely", True)
 
 
 def test_a_server_that_was_told_to_stop_is_no_death(tmp_path: Path) -> None:
