@@ -36,7 +36,7 @@ def points(verdict: Verdict) -> Iterator[Point]:
         yield from _server(server)
     for rank in verdict.ranks:
         place = (rank.server, rank.rank)
-        yield Point(metrics.RANK, (*place, _text(rank.gpu), _text(rank.numa)), 1.0)
+        yield Point(metrics.RANK, (*place, _text(rank.pid), _text(rank.gpu), _text(rank.numa)), 1.0)
         yield from _lines("rank", place, rank.lines)
     yield from _lines("node", (), verdict.node.lines)
     yield from _sources(verdict)
@@ -84,8 +84,8 @@ def _server(server: ServerVerdict) -> Iterator[Point]:
         "e2e": service.e2e_seconds,
     }
     for stage, latency in stages.items():
-        quantiles = (("0.5", latency.p50), ("0.95", latency.p95), ("0.99", latency.p99))
-        yield from _known(metrics.LATENCY, (((server.id, stage, quantile), value) for quantile, value in quantiles))
+        percentiles = (("p50", latency.p50), ("p95", latency.p95), ("p99", latency.p99))
+        yield from _known(metrics.LATENCY, (((server.id, stage, name), value) for name, value in percentiles))
     yield from _known(metrics.THROUGHPUT, [((server.id,), service.tokens_per_second)])
     states = {"running": service.running, "queued": service.queued, "http_active": service.http_active}
     yield from _known(metrics.REQUESTS, (((server.id, state), count) for state, count in states.items()))

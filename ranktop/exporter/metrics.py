@@ -84,7 +84,9 @@ SERVER = Metric(
     ),
     "Always 1; what a server was launched with, empty where it is not known",
 )
-RANK = Metric("ranktop_rank_info", ("server", "rank", "gpu", "numa"), "Always 1; GPU index (NVML) and its NUMA node")
+RANK = Metric(
+    "ranktop_rank_info", ("server", "rank", "pid", "gpu", "numa"), "Always 1; GPU index (NVML) and its NUMA node"
+)
 READY = Metric("ranktop_server_ready", ("server",), "1 once the server has said that it is ready, 0 before")
 STARTED = Metric("ranktop_server_start_timestamp_seconds", ("server",), "When the server's main process started")
 FINDING = Metric(
@@ -113,8 +115,8 @@ TRANSFER = Metric(
 )
 LATENCY = Metric(
     "ranktop_service_latency_seconds",
-    ("server", "stage", "quantile"),
-    "Quantile over the last pages: ttft, inter_token, e2e",
+    ("server", "stage", "percentile"),
+    "Percentile (p50, p95, p99) over the last pages, by stage: ttft, inter_token, e2e",
 )
 THROUGHPUT = Metric("ranktop_service_tokens_per_second", ("server",), "Generated tokens a second")
 REQUESTS = Metric("ranktop_service_requests", ("server", "state"), "Requests running, queued, http_active")

@@ -41,7 +41,7 @@ def ranks_of(series: Series) -> tuple[RankVerdict, ...]:
         RankVerdict(
             server=server,
             rank=rank,
-            pid=None,
+            pid=_number(known.get((server, rank), {}).get("pid")),
             gpu=_number(known.get((server, rank), {}).get("gpu")),
             cuda_index=None,
             numa=_number(known.get((server, rank), {}).get("numa")),

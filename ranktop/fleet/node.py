@@ -103,11 +103,11 @@ def _server(series: Series, labels: Mapping[str, str], ranks: tuple[RankVerdict,
     def latency(stage: str) -> ServiceLatency:
         rows = series.get(metrics.LATENCY.name, ())
         by = {
-            row.get("quantile"): value
+            row.get("percentile"): value
             for row, value in rows
             if row.get("server") == server and row.get("stage") == stage
         }
-        return ServiceLatency(by.get("0.5"), by.get("0.95"), by.get("0.99"))
+        return ServiceLatency(by.get("p50"), by.get("p95"), by.get("p99"))
 
     moved, requests = own(metrics.TRANSFER, "direction"), own(metrics.REQUESTS, "state")
     ready = own(metrics.READY, "server").get(server)

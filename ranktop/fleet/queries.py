@@ -63,7 +63,7 @@ def overview_query(scope: Scope) -> str:
         "hbm_free": folded("min", "instance", "ranktop_rank_seen_bytes", 'line="hbm.free"'),
         "l2": folded("sum", "instance, line", "ranktop_rank_seen_tokens", 'line=~"l2.used|l2.total"'),
         "tiers": folded("avg", "instance, tier", "ranktop_tier_share_ratio"),
-        "ttft": folded("max", "instance", "ranktop_service_latency_seconds", 'stage="ttft"', 'quantile="0.95"'),
+        "ttft": folded("max", "instance", "ranktop_service_latency_seconds", 'stage="ttft"', 'percentile="p95"'),
         "requests": folded("sum", "instance, state", "ranktop_service_requests", 'state=~"running|queued"'),
         "sglang": f"count by ({by}) ({_sglang('num_running_reqs', scope)})",
     }

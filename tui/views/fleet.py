@@ -22,7 +22,7 @@ _COLUMNS = (
     Col("", 1, align_left=True),
     Col("node", 22, align_left=True),
     Col("role", 8, align_left=True, weight=5),
-    Col("HBM free", 8, weight=2),
+    Col("free GiB", 8, weight=2),
     Col("avail GB", 8, weight=1),
     Col("psi %", 5, weight=7),
     Col("L2 %", 4, weight=6),
@@ -45,7 +45,7 @@ class _Key(NamedTuple):
 _KEYS: dict[str, _Key] = {
     "severity": _Key(lambda row: _place(row)),
     "node": _Key(lambda row: row.instance, False),
-    "HBM free": _Key(lambda row: row.hbm_free_bytes, False),
+    "free GiB": _Key(lambda row: row.hbm_free_bytes, False),
     "avail GB": _Key(lambda row: row.host_available_bytes, False),
     "psi %": _Key(lambda row: row.pressure_ratio),
     "L2 %": _Key(lambda row: row.l2_used_ratio),
