@@ -68,7 +68,6 @@ def _single(stream: _Bounded, path: Path, name: str) -> Found:
 
 def _members(stream: _Bounded, name: str, scratch: Path, account: Callable[[int], bool]) -> Iterator[Found | Tree]:
     refused = 0
-    trees: set[str] = set()
     found: list[tuple[str, Found]] = []
     with tarfile.open(fileobj=stream, mode="r|") as archive:  # type: ignore[call-overload]
         for count, member in enumerate(archive):

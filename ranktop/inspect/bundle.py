@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import tarfile
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -77,7 +78,7 @@ def write_bundle(path: Path, items: Sequence[Item]) -> str:
         with os.fdopen(fd, "wb") as file, tarfile.open(fileobj=file, mode="w:gz") as archive:
             for item in (Item(CONTENTS, contents.encode(), ""), *items):
                 member = tarfile.TarInfo(item.name)
-                member.size, member.mode = len(item.data), 0o600
+                member.size, member.mode, member.mtime = len(item.data), 0o600, int(time.time())
                 archive.addfile(member, io.BytesIO(item.data))
     except OSError as error:
         path.unlink(missing_ok=True)

@@ -200,7 +200,7 @@ def _text(evidence: Evidence, item: Found) -> tuple[str, str]:
     parts: list[str] = []
     tables = free_tables(lines)
     if tables:
-        evidence.hosts += [table.host for table in tables]
+        evidence.hosts += tables
         parts.append("free")
     nodes = numactl_nodes(lines)
     if nodes:

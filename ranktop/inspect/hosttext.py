@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import msgspec
 
@@ -19,16 +18,12 @@ _LARGEST_GIB = 1 << 16
 """More than that many GiB is no host: a plain number that large is in kibibytes."""
 
 
-class FreeTable(NamedTuple):
-    """One `free` table. Values are whole units, rounded down."""
+def free_tables(lines: Sequence[str]) -> list[Host]:
+    """Every `free` table in the order of the text, in whole units that are rounded down.
 
-    host: Host
-    unit_bytes: int
-
-
-def free_tables(lines: Sequence[str]) -> list[FreeTable]:
-    """Every table in the order of the text. The unit is that of the numbers, of the command before it, or inferred."""
-    found: list[FreeTable] = []
+    The unit is that of the numbers, of the command before it, or inferred.
+    """
+    found: list[Host] = []
     for index, line in enumerate(lines[:-1]):
         words = line.split() if "total" in line else []
         if words[:2] != ["total", "used"] or "free" not in words:
@@ -51,7 +46,7 @@ def _unit_before(lines: Sequence[str], index: int) -> int | None:
     return None
 
 
-def _table(columns: Sequence[str], values: Sequence[str], unit: int | None) -> FreeTable | None:
+def _table(columns: Sequence[str], values: Sequence[str], unit: int | None) -> Host | None:
     parsed = [_NUMBER.match(value) for value in values]
     if any(match is None for match in parsed):
         return None
@@ -65,7 +60,7 @@ def _table(columns: Sequence[str], values: Sequence[str], unit: int | None) -> F
             factor = _PREFIXES[match[2][0].upper()] if match[2] else unit
             fields[_COLUMNS[column]] = int(float(match[1]) * factor)
             unit = factor if match[2] else unit
-    return FreeTable(msgspec.convert(fields | {"resolution_bytes": unit}, Host), unit)
+    return msgspec.convert(fields | {"resolution_bytes": unit}, Host)
 
 
 _NODE_SIZE = re.compile(r"node (\d+) (size|free): (\d+) MB\Z")

@@ -31,7 +31,7 @@ _HEAD = 1 << 20
 _TYPED = re.compile(r"^# TYPE [a-zA-Z_:][\w:]* (?:counter|gauge|histogram|summary|untyped)$", re.MULTILINE)
 _SGLANG_SERIES = re.compile(r"^sglang[:_]\w+(?:\{[^\n]*\})? [-+\d.eEinfNa]+(?: \d+)?\r?$", re.MULTILINE)
 _ANY_SERIES = re.compile(r"^[a-zA-Z_:][\w:]*\{[^\n]*\} [-+\d.eEinfNa]+(?: \d+)?\r?$", re.MULTILINE)
-_POD = re.compile(r"^\s*(?:- )?(?:args|command):|^\s*- --\w", re.MULTILINE)
+_POD = re.compile(r"^[ \t]*(?:- )?(?:args|command):|^[ \t]*- --\w", re.MULTILINE)
 _MAX_CONTROL_SHARE = 0.1
 _MAX_JSON_DEPTH = 16
 

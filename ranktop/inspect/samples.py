@@ -167,7 +167,7 @@ def _sources(
     ]
     read = [SourceState("metrics", "ok", part="metrics", server=server, at_unix_seconds=at) for server in metrics]
     if evidence.gpus is not None:
-        read.append(SourceState("nvml", "ok", part="gpus", at_unix_seconds=at, detail="from nvidia-smi's XML"))
+        read.append(SourceState("nvml", "ok", part="gpus", at_unix_seconds=at, detail="from nvidia-smi"))
     return tuple(state for state in failed if state.server not in metrics) + tuple(read)
 
 

@@ -255,3 +255,53 @@ def test_no_server_info_raises(odd: dict[str, object], tmp_path: Path) -> None:
     path = tmp_path / "info.json"
     path.write_text(json.dumps({"tp_size": 2, "model_path": "x/GLM-5.2-FP8", "enable_hierarchical_cache": True} | odd))
     inspect_text(inspect_paths([str(path)]))
+
+
+_PLACES = st.sampled_from(
+    [
+        "proc/meminfo",
+        "proc/stat",
+        "proc/vmstat",
+        "proc/zoneinfo",
+        "proc/pressure/memory",
+        "proc/100/stat",
+        "proc/100/cmdline",
+        "proc/100/comm",
+        "proc/100/status",
+        "proc/101/stat",
+        "proc/101/cmdline",
+        "proc/101/status",
+        "proc/101/maps",
+        "proc/101/cgroup",
+        "proc/101/limits",
+        "proc/101/numa_maps",
+        "proc/101/environ",
+        "proc/self/mountinfo",
+        "sys/devices/system/node/online",
+        "sys/devices/system/node/node0/meminfo",
+        "sys/devices/system/node/node0/distance",
+        "sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages",
+    ]
+)
+_CONTENTS = st.one_of(
+    st.binary(max_size=64),
+    st.sampled_from(
+        [
+            b"sglang::scheduler_TP3\0",
+            b"python\0-m\0sglang.launch_server\0--port\0000001\0",
+            b"101 (x) S 100 1 1 0 0 0 0 0 0 0 1 1 0 0 0 0 1 0 5 0\n",
+            b"RssShmem: 99999999999999999999 kB\n",
+            b"0-fffffffffffffffff rw-s 00000000 00:01 34 /dev/zero (deleted)\n",
+            b"0::/../../etc\n",
+            b"0-99999999\n",
+        ]
+    ),
+)
+
+
+@settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(tree=st.dictionaries(_PLACES, _CONTENTS, max_size=12))
+def test_no_tree_raises(tree: dict[str, bytes], tmp_path: Path) -> None:
+    path = tmp_path / "tree.tar.gz"
+    path.write_bytes(tar({"proc/stat": b"btime 1\n", "proc/1/comm": b"x\n", "proc/meminfo": b"", **tree}))
+    inspect_text(inspect_paths([str(path)]))

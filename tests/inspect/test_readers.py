@@ -27,9 +27,9 @@ HEAD = "              total        used        free      shared  buff/cache   av
     ],
 )
 def test_free_is_read_in_its_unit(text: str, total: int, shared: int, unit: int | None) -> None:
-    (table,) = free_tables(text.splitlines())
-    assert (table.host.total_bytes, table.host.shmem_bytes) == (total, shared)
-    assert unit is None or table.host.resolution_bytes == unit
+    (host,) = free_tables(text.splitlines())
+    assert (host.total_bytes, host.shmem_bytes) == (total, shared)
+    assert unit is None or host.resolution_bytes == unit
 
 
 @pytest.mark.parametrize("text", ["Mem: 1 2 3\n", HEAD, HEAD + "Mem: a b c d e f\n", HEAD + "Swap: 1 2 3\n"])
