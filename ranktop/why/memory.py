@@ -77,17 +77,26 @@ def _name(evidence: Evidence, kill: Event) -> str:
     return f"pid {pid} ({comm})" if owner is None else f"{owner.rank} of {owner.server} (pid {pid}, {comm})"
 
 
+def _short_name(evidence: Evidence, kill: Event) -> str:
+    owner = owner_of(evidence, kill.fields.get("pid"))
+    return owner.rank if owner is not None else f"pid {kill.fields.get('pid')}"
+
+
 def _victims(evidence: Evidence, shortage: Shortage) -> Claim:
-    told: list[str] = []
-    numbers: list[dict[str, int]] = []
-    for kill in shortage.kills:
-        sizes = {key: kill.fields[key] for key in _KINDS if key in kill.fields}
-        held = ", ".join(f"{value / 1e9:.2f} GB {_KINDS[key]}" for key, value in sizes.items())
-        name = _name(evidence, kill)
-        told.append(f"{name} held {held}" if held else name)
-        numbers.append({"pid": kill.fields["pid"], **sizes})
-    left_out = len(told) - _MAX_NAMED
-    text = "; ".join(told[:_MAX_NAMED]) + (f"; and {left_out} more" if left_out > 0 else "")
+    """The first in full, of the others who they were and what all held together."""
+    numbers = [
+        {"pid": kill.fields["pid"], **{key: kill.fields[key] for key in _KINDS if key in kill.fields}}
+        for kill in shortage.kills
+    ]
+    first = shortage.first
+    held = ", ".join(f"{first.fields[key] / 1e9:.2f} GB {kind}" for key, kind in _KINDS.items() if key in first.fields)
+    text = f"{_name(evidence, first)} held {held}" if held else _name(evidence, first)
+    others = [kill for kill in shortage.kills if kill is not first]
+    if others:
+        names = [_short_name(evidence, kill) for kill in others[:_MAX_NAMED]]
+        more = f" and {len(others) - _MAX_NAMED} more" if len(others) > _MAX_NAMED else ""
+        total = sum(value for one in numbers for key, value in one.items() if key != "pid")
+        text += f"; also {', '.join(names)}{more}: {total / 1e9:.2f} GB in all"
     return Claim("victim", text, "proven", shortage.source, {"processes": numbers})
 
 
@@ -113,7 +122,8 @@ def _limit(evidence: Evidence, event: Event, group: Remains | None) -> Claim:
         if group is None or group.limit_bytes is None:
             return Claim("limit", "the cgroup is gone, and its limit with it", "unknown")
         peak = f", peak {group.peak_bytes / 2**30:.1f} GiB" if group.peak_bytes is not None else ""
-        text = f"{group.limit_bytes / 2**30:.1f} GiB set by {group.limit_path}{peak}"
+        where = "there" if group.limit_path == event.fields.get("oom_memcg") else f"by {group.limit_path}"
+        text = f"{group.limit_bytes / 2**30:.1f} GiB, set {where}{peak}"
         return Claim("limit", text, "proven", "cgroup", {"limit_bytes": group.limit_bytes})
     nodes = str(event.fields.get(_NODE_LISTS.get(str(event.fields.get("constraint")), ""), ""))
     if nodes:
@@ -153,7 +163,7 @@ def _group(evidence: Evidence, event: Event, group: Remains | None) -> list[Clai
         None,
     )
     if group is not None and group.oom_group:
-        return [Claim("group", f"memory.oom.group of {group.path}: all its processes died", "proven", "cgroup")]
+        return [Claim("group", "memory.oom.group is set: all processes of the cgroup died", "proven", "cgroup")]
     if told is not None and event.fields.get("memcg"):
         return [Claim("group", "memory.oom.group: all processes of the cgroup died", "proven", told)]
     return []
