@@ -12,7 +12,8 @@ from __future__ import annotations
 import struct
 from array import array
 from collections.abc import Sequence
-from itertools import chain
+from itertools import chain, compress
+from itertools import count as counted
 from typing import Any, Literal
 
 from ranktop.recording.layout import Number
@@ -20,6 +21,7 @@ from ranktop.recording.layout import Number
 BASE, CONSTANT, INTS, FLOATS, MIXED = range(5)
 """Kinds of a column: always what the schema's base row says, another constant, varying ints, floats, or anything."""
 
+_IS_KIND = {kind: bytes(byte == kind for byte in range(256)) for kind in (CONSTANT, INTS, FLOATS, MIXED)}
 _WORD_BYTES = 8
 _BYTE_ORDER: Literal["little"] = "little"
 _INT64 = range(-(1 << 63), 1 << 63)
@@ -114,21 +116,12 @@ class Table:
         if max(kinds, default=0) > MIXED or any(len(column) != count for column in mixed):
             raise ValueError("a column of unknown kind or length")
         self._row = list(base)
-        left, columns = iter(constants), iter(mixed)
-        self._ints: list[tuple[int, int]] = []
-        self._floats: list[tuple[int, int]] = []
-        self._cells: list[tuple[int, list[Number]]] = []
-        for index, kind in enumerate(kinds):
-            if kind == BASE:
-                continue
-            if kind == CONSTANT:
-                self._row[index] = next(left)
-            elif kind == INTS:
-                self._ints.append((index, lanes.skip_ints(count)))
-            elif kind == FLOATS:
-                self._floats.append((index, lanes.skip_floats(count)))
-            else:
-                self._cells.append((index, next(columns)))
+        for index, value in zip(_where(kinds, CONSTANT), constants, strict=True):
+            self._row[index] = value
+        ints, floats = _where(kinds, INTS), _where(kinds, FLOATS)
+        self._ints = list(zip(ints, counted(lanes.skip_ints(count * len(ints)), count), strict=False))
+        self._floats = list(zip(floats, counted(lanes.skip_floats(count * len(floats)), count), strict=False))
+        self._cells = list(zip(_where(kinds, MIXED), mixed, strict=True))
 
     def row(self, number: int, lanes: Unpacked) -> list[Number]:
         """The numbers of one row."""
@@ -141,6 +134,10 @@ class Table:
         for index, column in self._cells:
             row[index] = column[number]
         return row
+
+
+def _where(kinds: bytes, kind: int) -> list[int]:
+    return list(compress(range(len(kinds)), kinds.translate(_IS_KIND[kind])))
 
 
 def _packed(code: Literal["q", "d"], columns: list[Sequence[Any]]) -> bytes:

@@ -51,10 +51,15 @@ def read_tail(data: bytes, values: PartValues, events: tuple[Event, ...] = ()) -
         parts: dict[Key, Any] = {}
         for row in rows:
             key = (row.field, row.server)
-            parts[key] = values.value(key, row.row, lambda row=row: row.row)
+            parts[key] = values.value(key, row.data, lambda row=row: _tail_row(row))
         return join(parts, events)
     except (msgspec.MsgspecError, ValueError, KeyError, TypeError, RecursionError) as problem:
         raise Damaged(f"a tail row cannot be read: {problem}") from problem
+
+
+def _tail_row(part: TailPart) -> PartRow:
+    data = inflate(part.data, MAX_ROW_BYTES) if part.deflated else part.data
+    return msgspec.msgpack.decode(data, type=PartRow)
 
 
 class _Run:
@@ -87,6 +92,7 @@ class OpenChunk:
         except (msgspec.MsgspecError, ValueError, TypeError, IndexError, RecursionError) as problem:
             raise Damaged(f"a chunk cannot be read: {problem}") from problem
         self.count = chunk.count
+        self._schema_of = schema_of
         self._values = PartValues(schema_of)
 
     def sample(self, position: int, events: tuple[Event, ...] = ()) -> Sample:
@@ -121,17 +127,17 @@ class OpenChunk:
 
     def times(self) -> list[float]:
         """The wall clock of every sample, in their order. Damaged when they do not all have one."""
+        times: list[Any] = []
         try:
-            return [self._root(position)["at_unix_seconds"] for position in range(self.count)]
-        except KeyError as problem:
-            raise Damaged(f"samples of a chunk lack {problem}") from problem
-
-    def _root(self, position: int) -> dict[str, Any]:
-        starts, runs = self._runs[ROOT]
-        index = max(bisect_right(starts, position) - 1, 0)
-        run = runs[index]
-        number = max(bisect_right(run.segment.starts, position) - 1, 0)
-        return self._values.value(ROOT, (index, number), lambda: self._row(run, number))
+            for run in self._runs[ROOT][1]:
+                assert run.segment.schema_id is not None
+                place = self._schema_of(run.segment.schema_id).schema.layout["s"]["n"].index("at_unix_seconds")
+                times += [self._row(run, number).numbers[place] for number in range(len(run.segment.starts))]
+        except (KeyError, TypeError, ValueError, IndexError, AssertionError) as problem:
+            raise Damaged(f"samples of a chunk have no time: {problem!r}") from problem
+        if len(times) != self.count or not all(isinstance(at, float) for at in times):
+            raise Damaged("samples of a chunk have no time")
+        return times
 
     def _run(self, segment: Segment, schema_of: SchemaOf) -> _Run:
         if not segment.starts or segment.starts != sorted(set(segment.starts)) or segment.starts[0] < 0:

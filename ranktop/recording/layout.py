@@ -14,8 +14,8 @@ from __future__ import annotations
 import functools
 import types
 import typing
-from collections.abc import Callable
-from itertools import chain
+from collections.abc import Callable, Iterator
+from itertools import chain, islice
 from operator import attrgetter, itemgetter
 from typing import Annotated, Any, Literal, get_args, get_origin
 
@@ -254,8 +254,8 @@ def _flatten_struct(inner: dict[str, Any]) -> Flatten:
     return fields
 
 
-def _take(leaf: str, source: Source) -> Any:
-    return next(source.numbers if leaf == "n" else source.words)
+def _list(leaf: str, source: Source) -> Iterator[Any]:
+    return source.numbers if leaf == "n" else source.words
 
 
 def _build_optional(inner: Layout) -> Build:
@@ -269,7 +269,9 @@ def _build_tuple(inner: Layout) -> Build:
 
         def columns(source: Source) -> Any:
             length = source.length()
-            taken = [[_take(leaf, source) for _ in range(length)] for leaf in (leaves or inner)]
+            taken = [list(islice(_list(leaf, source), length)) for leaf in (leaves or inner)]
+            if any(len(column) < length for column in taken):
+                raise ValueError("fewer values than the shape says")
             return list(zip(*taken, strict=True)) if leaves else taken[0]
 
         return columns
@@ -278,14 +280,14 @@ def _build_tuple(inner: Layout) -> Build:
 
 
 def _build_fixed(inner: list[str]) -> Build:
-    return lambda source: [_take(leaf, source) for leaf in inner]
+    return lambda source: [next(_list(leaf, source)) for leaf in inner]
 
 
 def _build_dict(inner: list[Layout]) -> Build:
     key, values = inner[0], _build_tuple(inner[1])
 
     def pairs(source: Source) -> Any:
-        keys = [_take(key, source) for _ in range(source.length())]
+        keys = list(islice(_list(key, source), source.length()))
         return dict(zip(keys, values(source), strict=True))
 
     return pairs

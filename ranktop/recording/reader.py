@@ -149,9 +149,10 @@ class Recording:
         last = last_seq if last_seq is not None else 1 << 62
         return [Note(*row[1:]) for row in self._checked(EVENT, where, (first_seq, last, _MAX_EVENTS))]
 
-    def rollups(self) -> list[dict[str, Any]]:
-        """Rows of `rollup` by column name, in order."""
-        return [dict(zip(ROLLUP.names, row, strict=True)) for row in self._checked(ROLLUP, "ORDER BY id")]
+    def rollups(self, *, node_only: bool = False) -> list[dict[str, Any]]:
+        """Rows of `rollup` by column name, in order; those of the node alone are what a strip over a day needs."""
+        where = "WHERE rank = '' ORDER BY id" if node_only else "ORDER BY id"
+        return [dict(zip(ROLLUP.names, row, strict=True)) for row in self._checked(ROLLUP, where)]
 
     def stored(self, table: Table, where: str = "", values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
         """Rows of a table as they are stored, checksum last; those whose checksum does not hold are left out."""

@@ -68,7 +68,7 @@ def test_export_of_a_range_is_judged_with_what_came_before(path: Path, capsys: p
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert set(rows[0]) == {"time", "unix_seconds", "server", "rank", "findings"}
     assert rows[0]["unix_seconds"] == START + 140
-    assert rows[0]["findings"] == "HOST-POOL-OVER"
+    assert "HOST-POOL-OVER" in rows[0]["findings"].split()
     assert rows[-1]["findings"] == ""
 
 
@@ -83,7 +83,7 @@ def test_cut_gives_whole_minutes_that_begin_with_what_was_open(
 ) -> None:
     small = tmp_path / "small.rtop"
     assert main.run(["cut", str(path), "--from", "-2m", "--to", "-90s", "-o", str(small)]) == 0
-    assert "120 samples" in capsys.readouterr().out or True
+    assert "120 samples" in capsys.readouterr().out
     with Recording(str(path)) as whole, Recording(str(small)) as part:
         assert part.damage == []
         found = list(part.samples())

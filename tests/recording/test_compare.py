@@ -26,7 +26,7 @@ def served(
     return RequestRecord(name, START + second, 8000, 7000, 0, 7000, 0, 200, ttft * slower, e2e * slower, finish=finish)
 
 
-def trial(path: Path, seconds: int = 120, *, marks: dict[int, str] | None = None, **how: object) -> Trial:
+def trial(path: Path, seconds: int = 60, *, marks: dict[int, str] | None = None, **how: object) -> Trial:
     """A recording of a healthy node that serves one request a second, judged."""
     writer, reconciler = Writer(str(path), {}), Reconciler()
     for second in range(seconds):
@@ -74,7 +74,7 @@ def judged(base: Trial, tmp_path: Path, **how: object) -> Comparison:
 def test_each_request_counts_once_though_it_stands_in_several_samples(tmp_path: Path) -> None:
     path = tmp_path / "a.rtop"
     writer, reconciler = Writer(str(path), {}), Reconciler()
-    for second in range(150):
+    for second in range(75):
         read = second - second % 5
         sample = replace(healthy(float(second)), requests={SERVER: (served(read), served(read, name="cold"))})
         writer.append(sample, reconciler.update(sample))
@@ -82,8 +82,8 @@ def test_each_request_counts_once_though_it_stands_in_several_samples(tmp_path: 
     with Recording(str(path)) as recording:
         told = trial_of(recording, Reconciler()).requests
     assert told is not None
-    assert told.requests == 2 * 30
-    assert {name: found.requests for name, found in told.populations.items()} == {"cold": 30, "l2": 30}
+    assert told.requests == 2 * 15
+    assert {name: found.requests for name, found in told.populations.items()} == {"cold": 15, "l2": 15}
 
 
 def test_an_equal_candidate_passes_all_that_is_shown(base: Trial, tmp_path: Path) -> None:
@@ -131,10 +131,10 @@ def test_populations_are_never_mixed(base: Trial, tmp_path: Path) -> None:
 
 
 def test_warm_ups_are_left_out_and_told(base: Trial, tmp_path: Path) -> None:
-    marks = {0: "warm-up", 30: "trial 1", 70: "trial 2"}
+    marks = {0: "warm-up", 15: "trial 1", 35: "trial 2"}
     told = trial(tmp_path / "a.rtop", marks=marks).requests
     assert told is not None
-    assert (told.trials, told.warm_ups, told.excluded, told.requests) == (2, 1, 30, 90)
+    assert (told.trials, told.warm_ups, told.excluded, told.requests) == (2, 1, 15, 45)
 
 
 def test_a_recording_with_holes_proves_nothing(base: Trial) -> None:

@@ -41,14 +41,14 @@ def packet(
     path: Path, *, rolls_back: bool = True, pressure_after: float = 0.0, marks: dict[int, str] | None = None
 ) -> Packet:
     writer, reconciler = Writer(str(path), {}), Reconciler()
-    for second in range(180):
+    for second in range(90):
         sample = healthy(float(second))
         assert sample.host is not None
-        pressure = pressure_after if second >= 100 else 0.0
+        pressure = pressure_after if second >= 50 else 0.0
         sample = replace(sample, host=replace(sample.host, pressure=Pressure(some_avg10_percent=pressure)))
-        if 40 <= second < 50:
+        if 30 <= second < 36:
             sample = with_pool(sample, 3, 130 * 10**9, 24 * 10**9)
-        if rolls_back and second >= 120:
+        if rolls_back and second >= 60:
             sample = without_hicache(sample)
         text = (marks or {}).get(second)
         writer.append(sample, reconciler.update(sample), [Mark(START + second, text)] if text else None)
@@ -59,16 +59,16 @@ def packet(
 
 
 def test_a_rollback_that_was_seen_has_its_stamp(tmp_path: Path) -> None:
-    found = packet(tmp_path / "a.rtop", marks={110: "rollback: flag removed"}).recordings[0].rollback
-    assert found.at == "2026-09-21T14:15:20.000Z"
-    assert found.began == "2026-09-21T14:15:10.000Z"
+    found = packet(tmp_path / "a.rtop", marks={55: "rollback: flag removed"}).recordings[0].rollback
+    assert found.at == "2026-09-21T14:14:20.000Z"
+    assert found.began == "2026-09-21T14:14:15.000Z"
     assert found.within_objective is True
     assert any("L3" in what for what in found.not_shown)
 
 
 def test_a_rollback_without_a_mark_is_found_by_the_launch(tmp_path: Path) -> None:
     found = packet(tmp_path / "a.rtop").recordings[0].rollback
-    assert found.began == "2026-09-21T14:15:19.000Z"
+    assert found.began == "2026-09-21T14:14:19.000Z"
     assert found.at is not None
 
 
@@ -79,13 +79,13 @@ def test_a_rollback_under_pressure_is_not_shown(tmp_path: Path) -> None:
 
 
 def test_a_mark_alone_is_no_rollback(tmp_path: Path) -> None:
-    found = packet(tmp_path / "a.rtop", rolls_back=False, marks={110: "rollback"}).recordings[0].rollback
+    found = packet(tmp_path / "a.rtop", rolls_back=False, marks={55: "rollback"}).recordings[0].rollback
     assert found.at is None
     assert len(found.not_shown) == 4
 
 
 def test_an_injection_is_told_with_what_opened_after_it(tmp_path: Path) -> None:
-    told = packet(tmp_path / "a.rtop", marks={35: "F1 owner rank stopped", 175: "nothing"})
+    told = packet(tmp_path / "a.rtop", marks={25: "F1 owner rank stopped", 85: "nothing"})
     first, last = told.recordings[0].injections
     assert "HOST-POOL-OVER TP3 (breach)" in first.opened
     assert first.closed_again is True
@@ -96,7 +96,7 @@ def test_an_injection_is_told_with_what_opened_after_it(tmp_path: Path) -> None:
 
 
 def test_reuse_is_never_called_a_read_from_l2(tmp_path: Path) -> None:
-    proof = packet(tmp_path / "a.rtop", marks={10: "series A", 40: "series B", 80: "series C"}).recordings[0].l2_proof
+    proof = packet(tmp_path / "a.rtop", marks={10: "series A", 20: "series B", 40: "series C"}).recordings[0].l2_proof
     assert [one.marked for one in proof.series] == [True, True, True]
     assert "an L2 read happened" not in proof.claim
     assert any("L2-PROVEN" in what for what in proof.not_shown)
@@ -128,7 +128,7 @@ def test_attachments_are_hashed_and_quoted() -> None:
 
 def test_both_documents_hold_the_same_and_text_is_no_markup(tmp_path: Path) -> None:
     evil = "<script>alert(1)</script> | [x](http://evil) `code`\x1b[31m"
-    told = packet(tmp_path / "a.rtop", marks={35: evil})
+    told = packet(tmp_path / "a.rtop", marks={25: evil})
     text = markdown(told)
     assert "<script>" not in text
     assert "\x1b" not in text
