@@ -78,7 +78,7 @@ def _words(launch: str | Sequence[str]) -> list[str]:
 
 
 def _looks_like_list(text: str) -> bool:
-    return bool(re.search(r"^\s*(- |\[)|^\s*(args|command):", text, re.MULTILINE))
+    return bool(re.search(r"^[ \t]*(- |\[)|^[ \t]*(args|command):", text, re.MULTILINE))
 
 
 def _unnest(words: list[str]) -> list[str]:
