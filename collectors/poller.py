@@ -24,6 +24,7 @@ HANG_SECONDS = 3.0
 
 STALE_PERIODS = 3
 _FIRST_PROCESSES_SECONDS = 0.5
+_MOST_DETAIL_CHARACTERS = 500
 
 _log = logging.getLogger(__name__)
 
@@ -199,7 +200,7 @@ class Poller:
                 part=collector.part,
                 server=collector.server,
                 code=code,
-                detail=detail,
+                detail=detail[:_MOST_DETAIL_CHARACTERS],
                 at_unix_seconds=at,
                 took_seconds=took,
                 period_seconds=collector.period_seconds * self._speed,

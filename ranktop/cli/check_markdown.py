@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from ranktop.cli.check_text import state_of, tiers_text, where_text
 from ranktop.clock import iso_utc
 from ranktop.finding import Finding
+from ranktop.printable import printable
 from ranktop.reconcile.verdict import ServerVerdict, Verdict
 
 _SPECIAL = re.compile(r"([\\`*_\[\]<>|#])")
@@ -15,7 +16,7 @@ _SPECIAL = re.compile(r"([\\`*_\[\]<>|#])")
 
 def check_markdown(verdict: Verdict) -> str:
     """Findings first, then servers and the node; GitHub's flavour of tables."""
-    return "\n".join(_lines(verdict)) + "\n"
+    return printable("\n".join(_lines(verdict)) + "\n")
 
 
 def _lines(verdict: Verdict) -> Iterator[str]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from ranktop.clock import time_of_day_from_iso
 from ranktop.finding import Finding, worst
+from ranktop.printable import printable
 from ranktop.reconcile.grouping import rank_span
 from ranktop.reconcile.verdict import Line, RankVerdict, ServerVerdict, TierShares, Verdict
 
@@ -18,11 +19,13 @@ _WORDS = (0, len(_HEAD) - 1)
 """Columns of words; numbers end at the right of theirs."""
 _SPARE = (2, 1, 5)
 """What goes first where a line would be too long: GPU, pid, HBM."""
+_MOST_CHARACTERS = 2000
+"""Of one message: what comes from outside can be of any length."""
 
 
 def check_text(verdict: Verdict) -> str:
     """Plain text for 80 columns; every number with its unit."""
-    return "\n".join(_lines(verdict))
+    return printable("\n".join(_lines(verdict)))
 
 
 def _lines(verdict: Verdict) -> Iterator[str]:
@@ -155,7 +158,7 @@ def _of(first: float | None, second: float | None, divisor: float, digits: int) 
 def _hanging(text: str, first: str, rest: str) -> str:
     """Folded lines; a number stays with its unit."""
     folded = textwrap.fill(
-        _UNIT.sub("\\1\u00a0", text),
+        _UNIT.sub("\\1\u00a0", text[:_MOST_CHARACTERS]),
         _WIDTH,
         initial_indent=first,
         subsequent_indent=rest,

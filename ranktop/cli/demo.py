@@ -14,6 +14,7 @@ from ranktop.cli.node_options import NodeOptions, make_feed, make_reconciler
 from ranktop.demo.launcher import DemoError, DemoNode
 from ranktop.demo.scenarios import SCENARIOS
 from ranktop.finding import SEVERITIES, Finding, exit_code
+from ranktop.printable import one_line
 from ranktop.reconcile.grouping import rank_span
 
 
@@ -90,7 +91,7 @@ def _headless(node: DemoNode, seconds: float) -> int:
                 if key not in worst or _is_worse(finding, worst[key]):
                     worst[key] = finding
                     where = rank_span(finding.ranks) or finding.server or "node"
-                    print(f"demo: {finding.severity} {finding.code} {where}: {finding.message}", flush=True)
+                    print(one_line(f"demo: {finding.severity} {finding.code} {where}: {finding.message}"), flush=True)
             time.sleep(max(0.0, min(1.0, ends - time.monotonic())))
     finally:
         feed.stop()

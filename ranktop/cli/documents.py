@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from ranktop.clock import iso_utc
+from ranktop.printable import printable
 from ranktop.reconcile.verdict import Line, Phase, RankVerdict, ServerVerdict, Verdict
 from ranktop.sample import SourceState
 
@@ -31,8 +32,8 @@ def check_document(verdict: Verdict, window_seconds: float | None) -> dict[str, 
 
 
 def encode(document: Any) -> str:
-    """One JSON document for standard output."""
-    return msgspec.json.format(msgspec.json.encode(document), indent=2).decode()
+    """One JSON document for standard output; what could drive a terminal is escaped."""
+    return printable(msgspec.json.format(msgspec.json.encode(document), indent=2).decode())
 
 
 def _source(state: SourceState, now: float) -> dict[str, Any]:

@@ -13,8 +13,8 @@ import click
 
 from ranktop.cli.errors import OK, UsageProblem
 from ranktop.cli.output import OVERWRITE, new_file, new_text
-from ranktop.cli.printable import printable
 from ranktop.cli.record_options import FILE, FROM, SALVAGE, TO, opened, said_damage, seq_range
+from ranktop.printable import printable
 
 if TYPE_CHECKING:
     from ranktop.recording.export import Row, Selection

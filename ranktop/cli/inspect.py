@@ -13,11 +13,11 @@ import click
 from ranktop.cli.check_text import check_text
 from ranktop.cli.documents import check_document, encode
 from ranktop.cli.errors import NothingToLookAt, UsageProblem
-from ranktop.cli.printable import printable
 from ranktop.finding import exit_code
 from ranktop.inspect.evidence import FileNote
 from ranktop.inspect.report import Inspection, inspect_paths
 from ranktop.plan import LaunchRequest, parse_launch, profile_for
+from ranktop.printable import printable
 
 UNUSED = ("unknown", "unread")
 _UNUSED_SHOWN = 20

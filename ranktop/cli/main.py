@@ -10,8 +10,8 @@ import click
 
 import ranktop
 from ranktop.cli.errors import INTERRUPTED, NOTHING, USAGE, NothingToLookAt, UsageProblem
-from ranktop.cli.printable import one_line
 from ranktop.plan.plan import PlanError
+from ranktop.printable import one_line
 
 COMMANDS = {
     "watch": "live screen of this node (what plain `ranktop` does)",

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 
 import click
 
-from ranktop.cli.printable import one_line
 from ranktop.clock import time_of_day
 from ranktop.finding import Finding
+from ranktop.printable import one_line
 from ranktop.reconcile.grouping import rank_span
 from ranktop.reconcile.verdict import Verdict
 from ranktop.sample import Sample, SampleFeed
@@ -23,7 +23,7 @@ def watch_plainly(feed: SampleFeed, judge: Callable[[Sample], Verdict], seconds:
         verdict = judge(feed.sample())
         open_now = {(finding.code, finding.server): finding for finding in verdict.findings}
         for text in changes(open_before, open_now):
-            click.echo(one_line(text))
+            click.echo(text)
         open_before = open_now
         click.echo(status(verdict))
         time.sleep(1.0)
@@ -46,10 +46,10 @@ def changes(before: dict[tuple[str, str | None], Finding], now: dict[tuple[str, 
     """What opened and what closed."""
     for key, finding in now.items():
         if key not in before:
-            yield f"opened {finding.severity} {finding.code} {_where(finding)}: {finding.message}"
+            yield one_line(f"opened {finding.severity} {finding.code} {_where(finding)}: {finding.message}")
     for key, finding in before.items():
         if key not in now:
-            yield f"closed {finding.code} {_where(finding)}"
+            yield one_line(f"closed {finding.code} {_where(finding)}")
 
 
 def _where(finding: Finding) -> str:

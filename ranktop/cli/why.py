@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 import click
 import msgspec
 
+from ranktop.cli.documents import encode
 from ranktop.cli.errors import NothingToLookAt, UsageProblem
 from ranktop.cli.launch_history import remembered
 from ranktop.cli.record_options import DURATION
@@ -74,7 +75,7 @@ def why(
     judgement = judge(evidence)
     if as_json:
         document = why_document(judgement, evidence, now - since, now)
-        click.echo(msgspec.json.format(msgspec.json.encode(document), indent=2).decode())
+        click.echo(encode(document))
     else:
         click.echo(why_text(judgement, evidence, duration(since)))
     return 1 if judgement.deaths else 0

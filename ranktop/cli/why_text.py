@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Iterator
 
 from ranktop.clock import iso_utc
+from ranktop.printable import printable
 from ranktop.why.death import Claim, Death
 from ranktop.why.evidence import Evidence
 from ranktop.why.judge import Judgement
@@ -17,7 +18,7 @@ _INDENT = " " * 22
 
 def why_text(judgement: Judgement, evidence: Evidence, since: str) -> str:
     """Plain text for 80 columns."""
-    return "\n".join(_lines(judgement, evidence, since))
+    return printable("\n".join(_lines(judgement, evidence, since)))
 
 
 def _lines(judgement: Judgement, evidence: Evidence, since: str) -> Iterator[str]:

@@ -78,15 +78,14 @@ def fit(text_line: Iterable[Span], cells: int, more: str = "…") -> TextLine:
     return line(*taken, " " * room)
 
 
-_CONTROLS = (*range(0x20), 0x7F, *range(0x80, 0xA0))
-# Bidi controls, zero-width characters and line separators: they move or hide what is drawn beside them.
-_INVISIBLE = (
-    *(0xAD, 0x61C, 0x180E, 0x2028, 0x2029, 0xFEFF),
-    *(*range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2060, 0x2070)),
-)
-_UNSAFE = dict.fromkeys(_CONTROLS, " ") | dict.fromkeys(_INVISIBLE, "")
-
-
 def plain(text: str, limit: int = 400) -> str:
-    """Text from outside, made harmless: no control sequences, no bidi tricks, bounded."""
-    return text[:limit].translate(_UNSAFE)
+    """Text from outside, made harmless: no control sequences, no bidi tricks, nothing invisible, bounded."""
+    text = text[:limit]
+    return text if text.isprintable() else "".join(map(_harmless, text))
+
+
+def _harmless(letter: str) -> str:
+    """Controls and odd blanks become a space. Bidi marks, zero-width characters and lone surrogates go."""
+    if letter.isprintable():
+        return letter
+    return " " if letter.isspace() or letter < "\xa0" else ""

@@ -80,7 +80,11 @@ def _title(text: str, width: int) -> TextLine:
 def _rank_line(rank: RankVerdict, width: int, glyphs: Glyphs) -> TextLine:
     words = [f"pid {rank.pid}" if rank.pid else "no process", f"gpu {rank.gpu}" if rank.gpu is not None else "no GPU"]
     return fit(
-        line(" ", Span(rank.rank, "strong", True), Span(f"  {rank.server}  {'  '.join(words)}   < > rank", "muted")),
+        line(
+            " ",
+            Span(rank.rank, "strong", True),
+            Span(f"  {plain(rank.server)}  {'  '.join(words)}   < > rank", "muted"),
+        ),
         width,
     )
 

@@ -6,7 +6,7 @@ from ranktop.reconcile.verdict import RankVerdict
 from ranktop.sample import NumaNode
 from tui.draw import numbers
 from tui.draw.glyphs import bar
-from tui.draw.spans import Span, TextLine, fit, left, line, right
+from tui.draw.spans import Span, TextLine, fit, left, line, plain, right
 from tui.views.related import related
 from tui.views.view import Frame, Page, RankTarget, Row
 
@@ -76,7 +76,7 @@ def _rank(rank: RankVerdict, nodes: tuple[NumaNode, ...], frame: Frame) -> TextL
     local = rank.line("numa.local")
     spans.append(Span(right(missing if local.seen is None else f"{local.seen:.1f}", 10), "text"))
     spans.append(Span(right(str(sampled) if sampled else missing, 8), "muted"))
-    spans.append(Span(f"   {_cpus_allowed(rank, frame)}", "muted"))
+    spans.append(Span(f"   {plain(_cpus_allowed(rank, frame))}", "muted"))
     return fit(line(*spans), frame.width, frame.glyphs.more)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from ranktop.clock import duration, iso_utc
+from ranktop.printable import printable
 from ranktop.reconcile.grouping import rank_span
 from ranktop.reconcile.verdict import Line, Verdict
 from ranktop.recording.episodes import Episode
@@ -59,7 +60,7 @@ def page(
         sentence=_text(last.headline),
         body="".join(f"<section><h2>{_text(title)}</h2>{content}</section>" for title, content in sections),
         # "<" could end the script element that holds the data.
-        data=msgspec.json.encode(data).decode().replace("<", "\\u003c"),
+        data=printable(msgspec.json.encode(data).decode()).replace("<", "\\u003c"),
         uplot_css=_file("uPlot.min.css"),
         uplot_js=_file("uPlot.iife.min.js"),
         uplot_license=_text(_file("uPlot.LICENSE")),
@@ -90,8 +91,7 @@ def _file(name: str) -> str:
 def _text(value: Any) -> str:
     if value is None:
         return "–"
-    printable = "".join(sign if sign.isprintable() or sign in "\n\t" else "�" for sign in str(value))
-    return html.escape(printable)
+    return html.escape(printable(str(value)))
 
 
 def _clock(unix_seconds: float) -> str:
