@@ -73,7 +73,7 @@ class Growth(Struct, frozen=True):
 
 
 class Recorded(Struct, frozen=True):
-    """The last minutes of one recording."""
+    """The minutes of one recording around its newest death, or its last ones."""
 
     source: str
     ended_unix_seconds: float

@@ -16,7 +16,9 @@ _CASCADE_SECONDS = 60.0
 _AFTERMATH_SECONDS = 600.0
 """A log tells of its ranks' end within this time after the kernel did."""
 _ENDS_PROCESSES = frozenset({43, 45})
-"""XIDs that say a process was ended; those of the GPU itself are in `xid` of the same cascade."""
+"""XIDs that say that a process's work on the GPU was ended."""
+_ENDS_NOTHING = frozenset({63, 92, 154})
+"""XIDs that record what was repaired, or which recovery is needed."""
 
 
 def gpu_deaths(evidence: Evidence) -> Iterator[Death]:
@@ -36,7 +38,7 @@ def _cascade(evidence: Evidence, cascade: Sequence[tuple[str, Event]]) -> Iterat
     victims = {
         event.fields["pid"]: event
         for _, event in cascade
-        if "pid" in event.fields and event.fields["xid"] in _ENDS_PROCESSES
+        if "pid" in event.fields and event.fields["xid"] not in _ENDS_NOTHING
     }
     if not victims:
         return
@@ -52,10 +54,11 @@ def _cascade(evidence: Evidence, cascade: Sequence[tuple[str, Event]]) -> Iterat
     else:
         root = Claim("root", "the application's own fault more often than the GPU's", "unknown", source)
     processes = "process" if len(victims) == 1 else "processes"
+    is_certain = any(event.fields["xid"] in _ENDS_PROCESSES for event in victims.values())
     yield Death(
         "GPU fault",
-        f"{len(victims)} {processes} ended on {', '.join(buses)}",
-        (Claim("victim", told, "proven", source, {"pids": sorted(victims)}), root),
+        f"{len(victims)} {processes} {'ended' if is_certain else 'hit'} on {', '.join(buses)}",
+        (Claim("victim", told, "proven" if is_certain else "likely", source, {"pids": sorted(victims)}), root),
         first.at_unix_seconds,
         tuple(sorted(victims)),
         is_sglang=any(is_sglang(evidence, pid, event.fields.get("comm")) for pid, event in victims.items()),
@@ -149,7 +152,9 @@ def recorded_deaths(evidence: Evidence, known: Sequence[Death]) -> Iterator[Deat
             claims.append(Claim("root", f"the log said before: {said[-1].text[:200]}", "likely", recorded.source))
         if recorded.available_bytes is not None:
             text = f"{recorded.available_bytes / 1e9:.2f} GB of the host's memory were available just before"
-            claims.append(Claim("limit", text, "proven", recorded.source, {"available": recorded.available_bytes}))
+            claims.append(
+                Claim("limit", text, "proven", recorded.source, {"available_bytes": recorded.available_bytes})
+            )
         claims.append(planned_claim(planned_pools(evidence, gone[0][1].server), recorded.limit_bytes))
         title = f"{len(gone)} ranks vanished" if len(gone) > 1 else f"{gone[0][1].tag} vanished"
         pids = pids | {rank.pid for _, rank in gone}

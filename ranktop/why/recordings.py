@@ -1,4 +1,4 @@
-"""The last minutes of a recording: which ranks vanished, who grew, what was left."""
+"""The minutes around the newest death in a recording, or its last ones: who vanished, who grew, what was left."""
 
 from __future__ import annotations
 
@@ -7,16 +7,19 @@ from collections.abc import Iterable
 from ranktop.plan import Plan
 from ranktop.recording.errors import RecordingError
 from ranktop.recording.facts import reconciler_of
+from ranktop.recording.notes import OPENED, Note
 from ranktop.recording.reader import Recording
 from ranktop.sample import Event, RankProcess, Sample
 from ranktop.why.evidence import Growth, Reading, Recorded
 
-LAST_SECONDS = 600.0
+BEFORE_SECONDS = 600.0
+AFTER_SECONDS = 60.0
 GROWTH_SECONDS = 120.0
+_DEATHS = frozenset({"RANK-DEAD", "HOST-OOM-KILL", "GPU-LOST"})
 
 
 def read_recordings(paths: Iterable[str]) -> tuple[list[Recorded], list[Reading]]:
-    """What each recording holds of the time before its end."""
+    """What each recording holds of a death."""
     found: list[Recorded] = []
     readings: list[Reading] = []
     for path in paths:
@@ -40,17 +43,23 @@ def _recorded(source: str, recording: Recording) -> Recorded | None:
     spans = recording.index.spans
     if not spans:
         return None
-    ended = max(span.t1 for span in spans)
+    told = [note.at_unix_seconds for note in recording.events() if _is_death(note)]
+    end = told[-1] + AFTER_SECONDS if told else max(span.t1 for span in spans)
     reconciler = reconciler_of(recording.meta)
     samples: list[Sample] = []
     events: list[Event] = []
     plans: tuple[tuple[str, Plan], ...] = ()
-    for _, sample in recording.samples(recording.seq_at(ended - LAST_SECONDS)):
+    first, last = recording.seq_at(end - BEFORE_SECONDS - AFTER_SECONDS), recording.seq_at(end)
+    for _, sample in recording.samples(first, last):
         samples.append(sample)
         events += sample.events
         verdict = reconciler.update(sample)
         plans = tuple((one.id, one.plan) for one in verdict.servers if one.plan is not None) or plans
     return follow(source, samples, events, plans) if samples else None
+
+
+def _is_death(note: Note) -> bool:
+    return note.kind == "oom_kill" or (note.kind == OPENED and note.severity == "critical" and note.code in _DEATHS)
 
 
 def follow(source: str, samples: list[Sample], events: list[Event], plans: tuple[tuple[str, Plan], ...]) -> Recorded:

@@ -171,6 +171,13 @@ def test_case_80(tmp_path: Path, shared: Path) -> None:
     assert claim(death, "root").evidence == {"xids": [145, 149]}
 
 
+def test_an_xid_with_a_process_is_a_likely_death(tmp_path: Path) -> None:
+    log = tmp_path / "dmesg"
+    log.write_text("NVRM: Xid (PCI:0000:dc:00): 31, pid=4242, name=sglang::schedul, Ch 00000001, MMU Fault\n")
+    death = only_death(judged(replace(nowhere(tmp_path), kernel_log=log)))
+    assert (death.pids, claim(death, "victim").certainty) == ((4242,), "likely")
+
+
 def test_an_xid_that_ended_no_process_is_no_death(tmp_path: Path) -> None:
     log = tmp_path / "dmesg"
     log.write_text("NVRM: Xid (PCI:0000:dc:00): 63, pid='<unknown>', Row Remapper: New row\n")

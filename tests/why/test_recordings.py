@@ -6,6 +6,8 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from ranktop.reconcile import Reconciler
+from ranktop.recording.writer import Writer
 from ranktop.sample import Event, Sample
 from support.samples import MAIN_PID, SERVER, START, healthy, pid_of, without_rank
 from why.node import claim, judged, nowhere, only_death, proc, recording
@@ -81,6 +83,18 @@ def test_a_server_that_was_told_to_stop_is_no_death(tmp_path: Path) -> None:
     told = replace(healthy(9), events=(term,))
     path = recording(tmp_path / "a.rtop", [*map(healthy, range(9)), told, without_rank(healthy(10), 3)])
     assert judged(replace(nowhere(tmp_path), recordings=(path,))).deaths == ()
+
+
+def test_a_death_long_before_the_end_is_found(tmp_path: Path) -> None:
+    """The recorder went on for twenty minutes, with the server started again."""
+    reconciler = Reconciler()
+    writer = Writer(str(tmp_path / "a.rtop"), {})
+    for second in [*range(60), *range(60, 1300, 10)]:
+        sample = without_rank(healthy(second), 3) if second == 60 else healthy(second)
+        writer.append(sample, reconciler.update(sample))
+    writer.close()
+    found = judged(replace(nowhere(tmp_path), recordings=(str(tmp_path / "a.rtop"),)))
+    assert only_death(found).pids == (pid_of(3),)
 
 
 def test_a_healthy_recording_has_no_death(tmp_path: Path) -> None:
