@@ -7,6 +7,8 @@ import io
 import json
 import os
 import random
+import subprocess
+import sys
 import tarfile
 from pathlib import Path
 
@@ -305,3 +307,28 @@ def test_no_tree_raises(tree: dict[str, bytes], tmp_path: Path) -> None:
     path = tmp_path / "tree.tar.gz"
     path.write_bytes(tar({"proc/stat": b"btime 1\n", "proc/1/comm": b"x\n", "proc/meminfo": b"", **tree}))
     inspect_text(inspect_paths([str(path)]))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"args:\nsglang\n" + b"\n" * (1 << 20),
+        b"sglang serve --tp 1 " + b"\\\n" * (1 << 19),
+        b"sglang:a{" + b"}" * (1 << 20) + b" 1\n",
+        b"\n" * (1 << 20) + b"$ free -" + b"a" * (1 << 18) + b"\n total used free\nMem: 1 2 3\n",
+        b"NVRM version: " + b" 590" * (1 << 16) + b"\n",
+        b"Out of memory: Killed process " * (1 << 14),
+        b"oom-kill:constraint=" + b"a," * (1 << 17),
+        b"[" * (1 << 20),
+        b'{"a":' * (1 << 18),
+    ],
+    ids=lambda data: repr(data[:16]),
+)
+def test_no_pattern_takes_long_over_what_nobody_wrote(data: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "any"
+    path.write_bytes(data)
+    code = "import resource, sys; from ranktop.inspect.report import inspect_paths; inspect_paths(sys.argv[1:]);"
+    # Seconds of CPU, far above what it takes and far below what a quadratic pattern would.
+    limit = "resource.setrlimit(resource.RLIMIT_CPU, (60, 60)); "
+    code = code.replace("inspect_paths(sys", limit + "inspect_paths(sys")
+    assert subprocess.run([sys.executable, "-c", code, str(path)], check=False).returncode == 0
