@@ -30,10 +30,9 @@ def _lines(verdict: Verdict) -> Iterator[str]:
             ("severity", "code", "where", "since", "what"),
             [_finding(finding, len(verdict.servers)) for finding in verdict.findings],
         )
-        advised = [finding for finding in verdict.findings if finding.advice]
         yield ""
-        for finding in advised:
-            yield f"- `{finding.code}`: {_text(finding.advice)}"
+        advice = dict.fromkeys((finding.code, finding.advice) for finding in verdict.findings if finding.advice)
+        yield from (f"- `{code}`: {_text(text)}" for code, text in advice)
     else:
         yield "No findings."
     yield ""

@@ -39,8 +39,10 @@ def _lines(verdict: Verdict) -> Iterator[str]:
         yield from facts
     if verdict.findings:
         yield ""
-    for finding in verdict.findings:
-        yield from _finding(finding, len(verdict.servers))
+    following = (*verdict.findings[1:], None)
+    for finding, after in zip(verdict.findings, following, strict=True):
+        is_repeated = after is not None and (after.code, after.advice) == (finding.code, finding.advice)
+        yield from _finding(finding, len(verdict.servers), with_advice=not is_repeated)
     failing = [state for state in verdict.sample.sources if state.state in ("error", "stale")]
     if failing:
         yield ""
@@ -116,14 +118,14 @@ def _node(verdict: Verdict) -> Iterator[str]:
         yield f"tiers: {tiers_text(verdict.tiers)}"
 
 
-def _finding(finding: Finding, servers: int) -> Iterator[str]:
-    """An effect stands under its root, moved in."""
+def _finding(finding: Finding, servers: int, *, with_advice: bool) -> Iterator[str]:
+    """An effect stands under its root, moved in; the same advice for a row of findings under the last of them."""
     indent = "  " if finding.causes else ""
     since = f" (since {time_of_day_from_iso(finding.since)})" if finding.since else ""
     where = where_text(finding, servers)
     text = f"{finding.severity:<8} {finding.code}  {where}: {finding.message}{since}"
     yield _hanging(text, indent, f"{indent}         ")
-    if finding.advice:
+    if finding.advice and with_advice:
         yield _hanging(finding.advice, f"{indent}         > ", f"{indent}           ")
 
 

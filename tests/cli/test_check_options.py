@@ -76,6 +76,13 @@ def test_an_effect_stands_under_its_root() -> None:
     assert any(line.startswith("  warn     METRICS-TIMEOUT") for line in lines[root:])
 
 
+def test_the_same_advice_is_told_once() -> None:
+    drift = [Finding("LAUNCH-DRIFT", "breach", f"option {number} differs", advice="correct it") for number in (1, 2, 3)]
+    verdict = replace(judged(healthy(0)), findings=tuple(drift))
+    assert check_text(verdict).count("correct it") == 1
+    assert check_markdown(verdict).count("correct it") == 1
+
+
 def test_markdown_has_all_findings_and_no_markup_of_others() -> None:
     verdict = judged(healthy(0), hurt(1))
     evil = Finding("RANK-DEAD", "critical", "a | b <img src=x> [x](http://y)\n# z", advice="`c`")
