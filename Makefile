@@ -4,7 +4,7 @@ PY := $(VENV)/bin/python
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 WORKERS ?= 4
 
-.PHONY: demo test lint types imports check contract soak pictures lock clean
+.PHONY: demo test lint types imports check bench contract soak pictures lock clean
 
 $(VENV)/.ready: requirements.lock pyproject.toml
 	@if command -v uv >/dev/null 2>&1; then \
@@ -35,6 +35,10 @@ imports: $(VENV)/.ready
 	@$(VENV)/bin/lint-imports
 
 check: lint types imports test
+
+# Every figure against its budget; needs a quiet machine.
+bench: $(VENV)/.ready
+	@$(PY) -m tests.bench $(ARGS)
 
 # make contract VERSION=0.5.24: what ranktop relies on, looked up in that release of SGLang.
 contract: $(VENV)/.ready

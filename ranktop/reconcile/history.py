@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from array import array
+from bisect import bisect_left
 from collections.abc import Mapping
 
 from msgspec import Struct
@@ -13,6 +15,7 @@ LineKey = tuple[str, str, str]
 STEP_SECONDS = 10.0
 KEEP_SECONDS = 3 * 3600.0
 _FINE_SECONDS = 120.0
+_SLACK = 1.25
 
 
 class Track(Struct, frozen=True):
@@ -22,6 +25,32 @@ class Track(Struct, frozen=True):
     values: tuple[float, ...]
 
 
+class _Kept:
+    """Tracks of one fineness: a point every `step_seconds` at most, for `keep_seconds` and a little longer."""
+
+    def __init__(self, step_seconds: float, keep_seconds: float) -> None:
+        self._step_seconds = step_seconds
+        self._keep_seconds = keep_seconds
+        self._last = -math.inf
+        self.tracks: dict[LineKey, tuple[array[float], array[float]]] = {}
+
+    def add(self, now: float, values: Mapping[LineKey, float]) -> None:
+        if 0 <= now - self._last < self._step_seconds:
+            return
+        self._last = now
+        for key, value in values.items():
+            seconds, kept = self.tracks.setdefault(key, (array("d"), array("d")))
+            seconds.append(now)
+            kept.append(value)
+            # In slices, as a shift of the whole array at every point is waste.
+            if now - seconds[0] > self._keep_seconds * _SLACK:
+                stale = bisect_left(seconds, now - self._keep_seconds)
+                del seconds[:stale]
+                del kept[:stale]
+        for key in [key for key, (seconds, _) in self.tracks.items() if now - seconds[-1] > self._keep_seconds]:
+            del self.tracks[key]
+
+
 class History:
     """Every second for two minutes, every ten seconds for three hours; 16 bytes a point.
 
@@ -29,46 +58,19 @@ class History:
     """
 
     def __init__(self) -> None:
-        self._fine: dict[LineKey, tuple[array[float], array[float]]] = {}
-        self._coarse: dict[LineKey, tuple[array[float], array[float]]] = {}
+        self._fine = _Kept(0.0, _FINE_SECONDS)
+        self._coarse = _Kept(STEP_SECONDS, KEEP_SECONDS)
 
     def record(self, now: float, values: Mapping[LineKey, float]) -> None:
         """Add one instant. Keys that stay away for the whole window are forgotten."""
-        for key, value in values.items():
-            _append(self._fine, key, now, value, 0.0, _FINE_SECONDS)
-            _append(self._coarse, key, now, value, STEP_SECONDS, KEEP_SECONDS)
-        for tracks, keep in ((self._fine, _FINE_SECONDS), (self._coarse, KEEP_SECONDS)):
-            for key in [key for key, (seconds, _) in tracks.items() if now - seconds[-1] > keep]:
-                del tracks[key]
+        self._fine.add(now, values)
+        self._coarse.add(now, values)
 
     def track(self, key: LineKey, window_seconds: float) -> Track:
         """The last `window_seconds` of a line, as fine as it is kept. Empty when it was never seen."""
-        tracks = self._fine if window_seconds <= _FINE_SECONDS else self._coarse
-        seconds, values = tracks.get(key, (array("d"), array("d")))
+        kept = self._fine if window_seconds <= _FINE_SECONDS else self._coarse
+        seconds, values = kept.tracks.get(key, (array("d"), array("d")))
         if not seconds:
             return Track((), ())
-        start = seconds[-1] - window_seconds
-        first = next((index for index, at in enumerate(seconds) if at >= start), 0)
+        first = bisect_left(seconds, seconds[-1] - window_seconds)
         return Track(tuple(seconds[first:]), tuple(values[first:]))
-
-
-def _append(
-    tracks: dict[LineKey, tuple[array[float], array[float]]],
-    key: LineKey,
-    now: float,
-    value: float,
-    step: float,
-    keep: float,
-) -> None:
-    seconds, values = tracks.setdefault(key, (array("d"), array("d")))
-    if seconds and now - seconds[-1] < step:
-        return
-    seconds.append(now)
-    values.append(value)
-    stale = 0
-    while now - seconds[stale] > keep:
-        stale += 1
-    # In slices, as a shift of the whole array every second is waste.
-    if stale > 64:
-        del seconds[:stale]
-        del values[:stale]

@@ -5,6 +5,7 @@ Who writes a family, and so how its samples join, is said in `families.py`.
 
 from __future__ import annotations
 
+import functools
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -46,6 +47,8 @@ class Series:
             if not labels.get("priority"):
                 self._rows.setdefault(key.name, []).append((labels, value))
         self.at_unix_seconds = page.at_unix_seconds if page is not None else None
+        self._ranks: dict[str, frozenset[RankLabels]] = {}
+        """Ranks by series name, found once: every value of every rank asks for them."""
 
     def __contains__(self, name: str) -> bool:
         return name in self._rows
@@ -120,16 +123,23 @@ class Series:
         return sum(most.values()) if most else None
 
     def _ranks_in(self, name: str) -> frozenset[RankLabels]:
-        found = (rank_of(labels) for labels, _ in self.rows(name))
-        return frozenset(rank for rank in found if rank is not None)
+        known = self._ranks.get(name)
+        if known is None:
+            found = (rank_of(labels) for labels, _ in self.rows(name))
+            known = self._ranks[name] = frozenset(rank for rank in found if rank is not None)
+        return known
 
 
 def rank_of(labels: dict[str, str]) -> RankLabels | None:
     """The rank that a scheduler series belongs to, None for a series without rank labels."""
-    if "tp_rank" not in labels:
-        return None
+    tp = labels.get("tp_rank")
+    return None if tp is None else _rank_labels(labels.get("dp_rank", "0"), labels.get("pp_rank", "0"), tp)
+
+
+@functools.lru_cache(maxsize=4096)
+def _rank_labels(dp: str, pp: str, tp: str) -> RankLabels | None:
     try:
-        return RankLabels(int(labels.get("dp_rank", 0)), int(labels.get("pp_rank", 0)), int(labels["tp_rank"]))
+        return RankLabels(int(dp), int(pp), int(tp))
     except ValueError:
         return None
 

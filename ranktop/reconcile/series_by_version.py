@@ -42,6 +42,7 @@ def is_before(version: str | None, other: str) -> bool | None:
     return None if ours is None or theirs is None else ours < theirs
 
 
+@functools.cache
 def _numbers(version: str) -> tuple[int, ...] | None:
     match = _NUMBERS.match(version)
     return tuple(map(int, match.groups())) if match else None

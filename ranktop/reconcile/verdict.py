@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Literal
 
 from msgspec import Struct
@@ -116,7 +117,7 @@ class PhasePeak(Struct, frozen=True):
     gpu_bytes: int | None = None
 
 
-class RankVerdict(Struct, frozen=True):
+class RankVerdict(Struct, frozen=True, dict=True):
     """One rank of the node, with all its lines."""
 
     server: str
@@ -131,17 +132,25 @@ class RankVerdict(Struct, frozen=True):
 
     def line(self, name: str) -> Line:
         """The line of that name; an empty `unknown` one where the rank has none."""
-        return next((line for line in self.lines if line.line == name), Line(name))
+        return self._by_name.get(name) or Line(name)
+
+    @functools.cached_property
+    def _by_name(self) -> dict[str, Line]:
+        return {line.line: line for line in self.lines}
 
 
-class NodeVerdict(Struct, frozen=True):
+class NodeVerdict(Struct, frozen=True, dict=True):
     """Lines of the node as a whole."""
 
     lines: tuple[Line, ...] = ()
 
     def line(self, name: str) -> Line:
         """The line of that name; an empty `unknown` one where the node has none."""
-        return next((line for line in self.lines if line.line == name), Line(name))
+        return self._by_name.get(name) or Line(name)
+
+    @functools.cached_property
+    def _by_name(self) -> dict[str, Line]:
+        return {line.line: line for line in self.lines}
 
 
 class Verdict(Struct, frozen=True):

@@ -16,7 +16,7 @@ class Scale(NamedTuple):
 
 def byte_scale(values: list[float]) -> Scale:
     """Decimal units, as SGLang sizes and logs host pools."""
-    largest = max(values, default=0.0)
+    largest = max(values, default=1e9)
     if largest >= 1e9:
         return Scale(1e9, "GB")
     return Scale(1e6, "MB") if largest >= 1e6 else Scale(1e3, "kB")
