@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import msgspec
@@ -32,6 +32,7 @@ from ranktop.sample import SourceError
 MAX_BYTES = 64 << 20
 _CHUNK_BYTES = 1 << 16
 _WARNINGS_WITHIN = 4096
+_Told = TypeVar("_Told")
 
 
 class Access(Struct, frozen=True):
@@ -74,24 +75,14 @@ class Prometheus:
 
     def instant(self, query: str, at_unix_seconds: float | None = None) -> Answer:
         moment = {} if at_unix_seconds is None else {"time": f"{at_unix_seconds:.3f}"}
-        result = self._ask(self._client.custom_query, query, params=moment | self._limit())
-        rows = tuple(
-            Row(series["metric"], value) for series in result if not math.isnan(value := float(series["value"][1]))
-        )
+        rows = self._ask(lambda seconds: _rows(self._client.custom_query(query, moment | self._limit(), seconds)))
         return Answer(rows, self._warnings)
 
     def over(self, query: str, start: float, end: float, step_seconds: float) -> Sequence[Track]:
-        result = self._ask(
-            self._client.custom_query_range,
-            query,
-            start_time=datetime.fromtimestamp(start, UTC),
-            end_time=datetime.fromtimestamp(end, UTC),
-            step=f"{step_seconds:g}",
-            params=self._limit(),
-        )
-        return tuple(
-            Track(series["metric"], tuple((float(at), float(value)) for at, value in series["values"]))
-            for series in result
+        span = datetime.fromtimestamp(start, UTC), datetime.fromtimestamp(end, UTC)
+        step = f"{step_seconds:g}"
+        return self._ask(
+            lambda seconds: _tracks(self._client.custom_query_range(query, *span, step, self._limit(), seconds))
         )
 
     def close(self) -> None:
@@ -102,12 +93,12 @@ class Prometheus:
         """The server gives a query up when nobody waits for it any more."""
         return {"timeout": f"{self._access.timeout_seconds:g}s"}
 
-    def _ask(self, method: Any, query: str, **arguments: Any) -> Any:
+    def _ask(self, question: Callable[[Any], _Told]) -> _Told:
         seconds = self._access.timeout_seconds
         self._deadline = time.monotonic() + seconds
         self._warnings = ()
         try:
-            return method(query, timeout=seconds, **arguments)
+            return question(seconds)
         except (requests.exceptions.Timeout, TimeoutError):
             raise self._too_late() from None
         except requests.exceptions.SSLError as problem:
@@ -170,6 +161,18 @@ _ADVICE = {
     429: "too many queries: a larger --interval",
     503: "the server is starting, overloaded, or gave the query up",
 }
+
+
+def _rows(result: Any) -> tuple[Row, ...]:
+    return tuple(
+        Row(series["metric"], value) for series in result if not math.isnan(value := float(series["value"][1]))
+    )
+
+
+def _tracks(result: Any) -> tuple[Track, ...]:
+    return tuple(
+        Track(series["metric"], tuple((float(at), float(value)) for at, value in series["values"])) for series in result
+    )
 
 
 class _Warned(Struct):
