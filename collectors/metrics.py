@@ -29,16 +29,22 @@ _HEADERS = {"Accept": "text/plain;version=0.0.4", "Accept-Encoding": "identity"}
 
 
 class MetricsCollector:
-    """Reads one server's page into a MetricsPage. `url` is the server's base URL or that of the page itself."""
+    """Reads one server's page into a MetricsPage. `url` is the server's base URL or that of the page itself.
+
+    `serves` False: a stand-in server, which streams no tokens that a scrape could delay.
+    """
 
     name = "metrics"
     part = "metrics"
 
-    def __init__(self, server: str, url: str, period_seconds: float = DEFAULT_PERIOD_SECONDS) -> None:
+    def __init__(
+        self, server: str, url: str, period_seconds: float = DEFAULT_PERIOD_SECONDS, *, serves: bool = True
+    ) -> None:
         self.server: str | None = server
         self._id = server
         self._base, self._page_url = page_url(url)
         self._least_period_seconds = period_seconds
+        self._share = SHARE_OF_SERVER if serves else 1
         self._took_seconds = 0.0
         self._timed_out = False
         self.is_failing = False
@@ -47,7 +53,7 @@ class MetricsCollector:
     @property
     def period_seconds(self) -> float:
         """The asked cadence, or 50 times the last response time if that is longer; 30 s after a time-out."""
-        busy = AFTER_TIMEOUT_SECONDS if self._timed_out else SHARE_OF_SERVER * self._took_seconds
+        busy = AFTER_TIMEOUT_SECONDS if self._timed_out else self._share * self._took_seconds
         return max(self._least_period_seconds, busy)
 
     def read(self, processes: Processes | None, now: float) -> MetricsPage:

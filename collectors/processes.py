@@ -61,7 +61,7 @@ class ProcessesCollector:
         ranks = [
             rank_process(rank, self._server_of(rank))
             for rank in self._table.ranks.values()
-            if self._is_wanted(rank.main)
+            if self._is_wanted(rank.main) or rank.pid in self._only_pids
         ]
         return Processes(
             servers=tuple(servers),

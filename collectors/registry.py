@@ -86,7 +86,7 @@ def server_groups(
         path = Path(log_path) if log_path else None
         groups.append([ServerLogCollector(server.id, path, log_command, Path(proc_root))])
     if server.url is not None:
-        metrics = MetricsCollector(server.id, server.url, scrape_seconds)
+        metrics = MetricsCollector(server.id, server.url, scrape_seconds, serves=server.demo_state_path is None)
         groups += [
             [ServerInfoCollector(server.id, server.url)],
             [metrics],

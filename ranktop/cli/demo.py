@@ -70,7 +70,8 @@ def demo(
 def _options(node: DemoNode) -> NodeOptions:
     # Pages that are five seconds apart would be minutes apart for a node whose clock runs fast.
     scrape_seconds = max(1.0, 5.0 / node.clock.speed)
-    return NodeOptions(pids=(node.pid,), scrape_seconds=scrape_seconds, clock=node.clock)
+    pids = tuple(pid for pid in (node.pid, node.orphan_pid) if pid is not None)
+    return NodeOptions(pids=pids, scrape_seconds=scrape_seconds, clock=node.clock)
 
 
 def _headless(node: DemoNode, seconds: float) -> int:

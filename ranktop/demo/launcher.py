@@ -36,6 +36,8 @@ class DemoNode:
 
     url: str
     pid: int
+    orphan_pid: int | None
+    """A rank of an earlier server, known once this one is ready."""
 
     def __init__(self, scenario: str = "healthy", port: int | None = None, seed: int = 7, speed: float = 1.0) -> None:
         if scenario not in SCENARIOS:
@@ -46,6 +48,7 @@ class DemoNode:
         self._seed = seed
         self._heard = b""
         self._ready = False
+        self.orphan_pid = None
 
     def __enter__(self) -> Self:
         self.directory = Path(tempfile.mkdtemp(prefix=PREFIX))
@@ -73,7 +76,7 @@ class DemoNode:
         DemoError when it fails first or takes longer.
         """
         if not self._ready:
-            self._next_message(time.monotonic() + timeout_seconds)
+            self.orphan_pid = self._next_message(time.monotonic() + timeout_seconds)["orphan"]
             self._ready = True
 
     def alive(self) -> bool:

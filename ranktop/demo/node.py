@@ -1,8 +1,8 @@
 """The main process of a stand-in node: parent of the ranks, HTTP server, log, simulated hardware.
 
-It says to the launcher on standard output, one JSON object a line: `{"url": ...}`, then `{"ready": true}` or
-`{"failed": why}`, and ends when its standard input closes or a signal asks it to. Its log is its standard error, which
-the ranks inherit.
+It says to the launcher on standard output, one JSON object a line: `{"url": ...}`, then `{"ready": true, "orphan": pid}`
+or `{"failed": why}`, and ends when its standard input closes or a signal asks it to. Its log is its standard error,
+which the ranks inherit.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def _loop(node: StandIn, ranks: Ranks, wake: socket.socket) -> None:
                     selector.unregister(key.fileobj)
             if ranks.settled and not node.is_settled:
                 node.settle(ranks)
-                _say({"ready": True})
+                _say({"ready": True, "orphan": ranks.orphan_pid})
                 tick_at = time.monotonic()
             if time.monotonic() >= tick_at:
                 node.tick(ranks, _TICK_SECONDS)

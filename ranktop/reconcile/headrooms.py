@@ -75,7 +75,9 @@ def bound_node(rank: RankProcess, nodes: Iterable[NumaNode]) -> int | None:
     with_memory = [node for node in nodes if node.total_bytes]
     if len(with_memory) < 2:
         return None
-    if rank.mems_allowed is not None and rank.mems_allowed.isdigit():
+    # A stand-in's nodes divide this machine's CPUs and not its memory.
+    is_simulated = any(node.source == "simulated" for node in with_memory)
+    if rank.mems_allowed is not None and rank.mems_allowed.isdigit() and not is_simulated:
         return int(rank.mems_allowed)
     if not rank.cpus_allowed:
         return None

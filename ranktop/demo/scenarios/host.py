@@ -13,7 +13,7 @@ HOST = (
     Scenario(
         "indexer-surprise",
         "the host has room for what --hicache-size says, not for the indexer of the last rank",
-        findings=("HOST-HEADROOM", "RANK-DEAD"),
+        findings=("NUMA-NODE-FULL", "HOST-HEADROOM", "PLAN-HOST-GATE", "RANK-DEAD"),
         worst="critical",
         pools_made={7: 1},
         never_ready=True,
@@ -58,7 +58,7 @@ HOST = (
         "TP2's heap grows by 1.2 GB an hour (give --speed 60)",
         findings=("HOST-ANON-LEAK",),
         worst="warn",
-        shows_after_seconds=3600.0,
+        shows_after_seconds=2400.0,
         events=(Event(30.0, "grow", tp=2, grow_bytes=10_000_000, every_seconds=30.0, times=180),),
     ),
     Scenario(

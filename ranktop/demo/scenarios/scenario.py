@@ -57,6 +57,8 @@ class Scenario(Struct, frozen=True):
     title: str
     findings: tuple[str, ...] = ()
     """Codes that must open (ranktop explain CODE)."""
+    may_follow: tuple[str, ...] = ()
+    """Codes above info that may open besides, as effects of those."""
     worst: Severity | None = None
     """The worst severity that may open. None: nothing above info."""
     shows_after_seconds: float = 15.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ranktop.finding import Finding
-from ranktop.reconcile.ledger import Window
+from ranktop.reconcile.ledger import Window, over
 from ranktop.reconcile.requests import repeats_share
 from ranktop.reconcile.rules.evidence import over_window, span
 from ranktop.reconcile.rules.rule import Context
@@ -54,10 +54,12 @@ def l2_phantom_hit(context: Context) -> Iterator[Finding]:
     """
     limits = context.thresholds
     for server in context.servers:
-        window = context.window(server.id, limits.tier_window_seconds)
+        kept = context.ledgers.get(server.id, ())
+        # Pages of a slow server can be further apart than the window.
+        counted = over(kept[:-1], limits.tier_window_seconds)
+        window = Window(counted.before, kept[-1]) if counted else context.window(server.id, limits.tier_window_seconds)
         if window is None:
             continue
-        kept = context.ledgers[server.id]
         hits = host_and_storage_hits(Window(window.before, kept[-2]) if len(kept) > 1 else window)
         loaded = window.gain("load_back_tokens")
         if hits is None or loaded is None:
