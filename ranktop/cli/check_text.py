@@ -39,8 +39,8 @@ def _lines(verdict: Verdict) -> Iterator[str]:
         yield from facts
     if verdict.findings:
         yield ""
-    following = (*verdict.findings[1:], None)
-    for finding, after in zip(verdict.findings, following, strict=True):
+    nexts = [*verdict.findings[1:], None]
+    for finding, after in zip(verdict.findings, nexts, strict=False):
         is_repeated = after is not None and (after.code, after.advice) == (finding.code, finding.advice)
         yield from _finding(finding, len(verdict.servers), with_advice=not is_repeated)
     failing = [state for state in verdict.sample.sources if state.state in ("error", "stale")]
