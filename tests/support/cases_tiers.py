@@ -208,7 +208,7 @@ CASES = (
                 tag="TP6",
             )
         },
-        lines=(Seen("TP6", "host.other", 30_000_000), Seen("", "host.pools", 150_000_000)),
+        lines=(Seen("TP6", "host.other", 150_000_000), Seen("", "host.pools", 150_000_000)),
     ),
     Case(
         89,

@@ -10,6 +10,7 @@ from ranktop.reconcile.compare import compare, reading
 from ranktop.reconcile.logged import HALF_DIGIT_BYTES, LoggedPool, pool_bytes
 from ranktop.reconcile.verdict import Line
 
+_LABELS_SHOWN = 3
 _PLANNED = ("host.primary", "host.indexer", "host.draft", "host.draft_indexer")
 
 
@@ -21,7 +22,10 @@ def logged_free_line(line: Line, free_bytes: int | None) -> Line:
 
 
 def logged_pool_lines(plan: RankPlan | None, pools: Sequence[LoggedPool]) -> tuple[Line, ...]:
-    """One line a planned or logged pool: planned are the bytes that SGLang checks and logs, two decimals of 1e9."""
+    """One line a pool of the plan, and `host.other` for the sum of those it does not know.
+
+    Planned are the bytes that SGLang checks and logs, with two decimals of 1e9.
+    """
     planned = dict(checked_pools(plan.host)) if plan is not None and plan.host is not None else {}
     found: list[Line] = []
     for line in _PLANNED:
@@ -39,8 +43,9 @@ def logged_pool_lines(plan: RankPlan | None, pools: Sequence[LoggedPool]) -> tup
             )
         )
     others = [pool for pool in pools if pool.line not in _PLANNED]
-    found += [
-        compare("host.other", None, pool.size_bytes, source="logged", detail=pool.label or "a pool of another kind")
-        for pool in others
-    ]
+    if others:
+        labels = list(dict.fromkeys(pool.label or "a pool of another kind" for pool in others))
+        what = ", ".join(labels[:_LABELS_SHOWN]) + (", ..." if len(labels) > _LABELS_SHOWN else "")
+        total = sum(pool.size_bytes for pool in others)
+        found.append(compare("host.other", None, total, source="logged", detail=f"{len(others)} logged: {what}"))
     return tuple(found)
