@@ -74,6 +74,7 @@ class Notary:
         self._clocks: tuple[float, float] | None = None
         self._sources: dict[tuple[str, str | None], str] = {}
         self._open: dict[tuple[str, str | None, str], Finding] = {}
+        self._told_at: dict[tuple[str, str | None, str], int] = {}
         self._plans: dict[str, tuple[Plan | None, str | None, str | None]] = {}
 
     def notes(self, seq: int, sample: Sample, verdict: Verdict | None) -> list[Note]:
@@ -85,6 +86,12 @@ class Notary:
             found.extend(self._findings(seq, verdict))
             found.extend(self._changed_plans(seq, verdict))
         return found
+
+    def told_again(self, first_seq: int, at_unix_seconds: float) -> list[Note]:
+        """Rows for findings that are open and whose own row is dropped with all samples before that one."""
+        lost = [key for key in self._open if self._told_at[key] < first_seq]
+        self._told_at |= dict.fromkeys(lost, first_seq)
+        return [_finding(first_seq, at_unix_seconds, OPENED, self._open[key]) for key in lost]
 
     def _clock(self, seq: int, sample: Sample) -> Iterator[Note]:
         before, now = self._clocks, (sample.at_unix_seconds, sample.at_monotonic_seconds)
@@ -112,16 +119,18 @@ class Notary:
                 )
 
     def _findings(self, seq: int, verdict: Verdict) -> Iterator[Note]:
+        at = verdict.sample.at_unix_seconds
         now = {(finding.code, finding.server, finding.scope): finding for finding in verdict.findings}
+        self._told_at |= dict.fromkeys(now.keys() - self._open.keys(), seq)
         for key, finding in now.items():
             before = self._open.get(key)
             if before is None:
-                yield _finding(seq, verdict, OPENED, finding)
+                yield _finding(seq, at, OPENED, finding)
             elif (before.severity, before.ranks) != (finding.severity, finding.ranks):
-                yield _finding(seq, verdict, CHANGED, finding)
+                yield _finding(seq, at, CHANGED, finding)
         for key, finding in self._open.items():
             if key not in now:
-                yield _finding(seq, verdict, CLOSED, finding)
+                yield _finding(seq, at, CLOSED, finding)
         self._open = now
 
     def _changed_plans(self, seq: int, verdict: Verdict) -> Iterator[Note]:
@@ -150,10 +159,10 @@ def _level(severity: str | None) -> int:
     return SEVERITIES.index(severity) if severity in SEVERITIES else -1  # type: ignore[arg-type]
 
 
-def _finding(seq: int, verdict: Verdict, kind: str, finding: Finding) -> Note:
+def _finding(seq: int, at_unix_seconds: float, kind: str, finding: Finding) -> Note:
     return Note(
         seq,
-        verdict.sample.at_unix_seconds,
+        at_unix_seconds,
         RECORDER,
         kind,
         finding.severity,

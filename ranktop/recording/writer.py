@@ -178,6 +178,8 @@ class Writer:
         self._pending.append(
             ("DELETE FROM series WHERE id NOT IN (SELECT value FROM chunk, json_each(chunk.uses))", ())
         )
+        for note in self._notary.told_again(limit, now):
+            self._note(note)
         self._flush()
 
     def _drop_before(self, now: float) -> int | None:

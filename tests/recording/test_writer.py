@@ -161,7 +161,20 @@ def test_old_chunks_go_when_the_file_is_too_large(path: str) -> None:
         assert recording.damage == []
         assert 120 <= len(kept) < 60 * 14
         assert kept[-1].sample == last
-        assert min(note.seq for note in recording.events()) >= kept[0].seq
+        assert all(note.seq >= kept[0].seq for note in recording.events())
+
+
+def test_a_finding_that_is_open_outlives_the_minute_in_which_it_opened(path: str) -> None:
+    writer, reconciler = Writer(path, {}, max_age_seconds=60), Reconciler()
+    for second in range(240):
+        sample = with_pool(healthy(float(second)), 3, 130 * 10**9, 24 * 10**9)
+        writer.append(sample, reconciler.update(sample) if second % 20 == 0 else None)
+    writer.close()
+    with Recording(path) as recording:
+        first = recording.index.spans[0].first_seq
+        opened = [note for note in recording.events() if note.code == "HOST-POOL-OVER"]
+    assert first > 60
+    assert [(note.kind, note.seq) for note in opened] == [("finding_opened", first)]
 
 
 def test_old_chunks_go_by_age_and_a_shape_that_comes_back_is_stored_again(path: str) -> None:
