@@ -13,6 +13,7 @@ from collectors.cgroup import CgroupCollector
 from collectors.connections import ConnectionsCollector
 from collectors.hostmem import HostMemCollector
 from collectors.kernellog import KernelLogCollector
+from collectors.l3disk import StorageDiskCollector
 from collectors.loads import LoadsCollector
 from collectors.metrics import MetricsCollector
 from collectors.model_config import ModelConfigCollector
@@ -79,7 +80,7 @@ def server_groups(
     if server.pid is not None:
         groups += [
             [ModelConfigCollector(server.id, proc_root), ConnectionsCollector(server.id, proc_root)],
-            [RequestsCollector(server.id, proc_root=proc_root)],
+            [RequestsCollector(server.id, proc_root=proc_root), StorageDiskCollector(server.id, proc_root)],
             [BootstrapCollector(server.id)],
         ]
     if server.pid is not None or log_path or log_command:

@@ -11,7 +11,7 @@ from ranktop.cli.check_options import codes_of, fails, only, with_manifest
 from ranktop.cli.check_text import check_text
 from ranktop.cli.documents import check_document, encode
 from ranktop.cli.errors import BREACH, OK, NothingToLookAt, UsageProblem
-from ranktop.cli.launch_history import remember
+from ranktop.cli.launch_history import remember, remembered
 from ranktop.cli.look import look
 from ranktop.cli.node_options import NodeOptions, make_feed, make_reconciler, node_options
 from ranktop.cli.record_options import DURATION
@@ -84,7 +84,7 @@ def _look(node: NodeOptions, window: float, ready_seconds: float | None) -> tupl
     """The verdict, and why the servers did not get ready, if that was waited for."""
     # Both pages of the window are wanted, and no more.
     node = replace(node, scrape_seconds=max(1.0, min(node.scrape_seconds, window or 1.0)))
-    feed, reconciler = make_feed(node), make_reconciler(node)
+    feed, reconciler = make_feed(node), make_reconciler(node, remembered())
     not_ready = None
     feed.start()
     try:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+from msgspec.structs import replace
+
 from ranktop.reconcile import Reconciler, Verdict
 from ranktop.sample import Sample, SampleFeed
 
@@ -45,9 +47,11 @@ def _has_newer_pages(sample: Sample, newest: dict[str, float]) -> bool:
 
 
 def _until(feed: SampleFeed, patience_seconds: float, enough: Callable[[Sample], bool]) -> Sample:
+    """The first sample that has enough, or the last in time. Events of the samples before it are not lost."""
     deadline = time.monotonic() + patience_seconds
     sample = feed.sample()
     while not enough(sample) and time.monotonic() < deadline:
         time.sleep(_POLL_SECONDS)
-        sample = feed.sample()
+        following = feed.sample()
+        sample = replace(following, events=sample.events + following.events)
     return sample

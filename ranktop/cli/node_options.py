@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collectors.nvml_session import NvmlSession
     from collectors.poller import Poller
     from ranktop.reconcile import Reconciler
+    from ranktop.reconcile.launches import Launch
     from ranktop.sample import ServerProcess
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -155,19 +156,19 @@ def make_feed(node: NodeOptions, session: NvmlSession | None = None) -> Poller:
     )
 
 
-def make_reconciler(node: NodeOptions) -> Reconciler:
-    """A reconciler with the launch that was given, if any."""
+def make_reconciler(node: NodeOptions, launches: Iterable[Launch] = ()) -> Reconciler:
+    """A reconciler with the launch that was given, if any; `launches` are those of earlier runs, to compare with."""
     from ranktop.plan import parse_launch
     from ranktop.reconcile import Reconciler
 
     thresholds = load_settings().thresholds
     if node.launch is None:
-        return Reconciler(thresholds)
+        return Reconciler(thresholds, launches=launches)
     try:
         text = Path(node.launch).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as problem:
         raise UsageProblem(f"--launch {node.launch}: cannot be read: {problem}") from problem
-    return Reconciler(thresholds, parse_launch(text))
+    return Reconciler(thresholds, parse_launch(text), launches=launches)
 
 
 def _checked_url(url: str) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 import click
 
 from ranktop.cli.errors import OK, UsageProblem
+from ranktop.cli.launch_history import remember, remembered
 from ranktop.cli.node_options import NodeOptions, make_feed, make_reconciler, make_session, node_options
 from ranktop.cli.plain import watch_plainly
 from ranktop.cli.settings import load_settings
@@ -23,16 +24,26 @@ from ranktop.sample import GpuHold, Sample, SampleFeed
 @click.option("--no-mouse", is_flag=True, help="Leave the mouse to the terminal.")
 def watch(node: NodeOptions, theme: str | None, ascii_only: bool, no_mouse: bool) -> int:
     """Watch the SGLang servers of this node."""
-    return show(node, theme=theme, ascii_only=ascii_only, mouse=not no_mouse)
+    return show(node, theme=theme, ascii_only=ascii_only, mouse=not no_mouse, remembers=True)
 
 
-def show(node: NodeOptions, *, theme: str | None = None, ascii_only: bool = False, mouse: bool = True) -> int:
-    """Run the screen until the user quits. Reading starts before the screen's libraries are imported."""
+def show(
+    node: NodeOptions,
+    *,
+    theme: str | None = None,
+    ascii_only: bool = False,
+    mouse: bool = True,
+    remembers: bool = False,
+) -> int:
+    """Run the screen until the user quits. Reading starts before the screen's libraries are imported.
+
+    `remembers`: compare with the launches of earlier runs, and keep those seen now for the next.
+    """
     settings = load_settings()
     session = make_session(node)
     feed = make_feed(node, session)
-    reconciler = make_reconciler(node)
     feed.start()
+    reconciler = make_reconciler(node, remembered() if remembers else ())
     try:
         if not can_draw():
             watch_plainly(feed, reconciler.update)
@@ -47,6 +58,8 @@ def show(node: NodeOptions, *, theme: str | None = None, ascii_only: bool = Fals
         )
     finally:
         feed.stop()
+        if remembers:
+            remember(reconciler.launches)
 
 
 def can_draw() -> bool:
