@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,10 @@ DATA = ROOT / "tests" / "data"
 
 def pytest_configure(config: pytest.Config) -> None:
     os.environ.pop("PROMETHEUS_MULTIPROC_DIR", None)
+    # Commands that tests run keep launches in the state folder, and must not find the user's configuration.
+    own = tempfile.mkdtemp(prefix="ranktop-tests-")
+    config.add_cleanup(lambda: shutil.rmtree(own, ignore_errors=True))
+    os.environ |= {"XDG_STATE_HOME": own, "XDG_CONFIG_HOME": own}
     # Snapshots and widths must not depend on who runs the tests, and no test may see the user's own files.
     for name in ("NO_COLOR", "COLORTERM", "SSH_CONNECTION", "RANKTOP_API_KEY"):
         os.environ.pop(name, None)

@@ -17,7 +17,7 @@ PAGE = b'sglang:num_running_reqs{tp_rank="0"} 1.0\n'
     ("server", "says"),
     [
         pytest.param(lambda: nullcontext(closed_port()), "refused", id="refuses"),
-        pytest.param(hanging, "no answer", id="hangs"),
+        pytest.param(hanging, "no complete answer", id="hangs"),
         pytest.param(lambda: answering(404), "404", id="404"),
         pytest.param(lambda: answering(401), "401", id="401"),
         pytest.param(lambda: answering(307), "307", id="307"),
