@@ -8,7 +8,7 @@ import signal
 import ssl
 import threading
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ranktop.recording.recorder import Recorder
 
 _DEFAULT_LISTEN = "127.0.0.1:9472"
+_FIRST_LOOK_SECONDS = 3.0
 
 
 @click.command()
@@ -60,6 +61,16 @@ def exporter(node: NodeOptions, listen: str, web_config: Path | None, recording:
     feed.start()
     try:
         with _recorder(node, recording) as recorder:
+
+            def step() -> None:
+                sample = feed.sample()
+                verdict = reconciler.update(sample)
+                pages.put(verdict)
+                if recorder is not None:
+                    recorder.put(sample, verdict)
+
+            feed.wait_first(_FIRST_LOOK_SECONDS)
+            step()
             server.start()
             click.echo(f"exporter: {server.url}")
             if web_config is None and not is_loopback(host):
@@ -67,20 +78,19 @@ def exporter(node: NodeOptions, listen: str, web_config: Path | None, recording:
                     f"ranktop: exporter: {listen} can be read by whoever reaches it (--web-config for TLS and users)",
                     err=True,
                 )
-            due = time.monotonic()
-            while not stopped.is_set():
-                sample = feed.sample()
-                verdict = reconciler.update(sample)
-                pages.put(verdict)
-                if recorder is not None:
-                    recorder.put(sample, verdict)
-                # From now when a suspend cost more than a period: nothing is caught up on.
-                due = max(due + node.interval_seconds, time.monotonic() - node.interval_seconds)
-                stopped.wait(max(0.0, due - time.monotonic()))
+            _every(node.interval_seconds, step, stopped)
             server.stop()
     finally:
         feed.stop()
     return OK
+
+
+def _every(seconds: float, step: Callable[[], None], stopped: threading.Event) -> None:
+    due = time.monotonic() + seconds
+    while not stopped.wait(max(0.0, due - time.monotonic())):
+        step()
+        # From now when a suspend cost more than a period: nothing is caught up on.
+        due = max(due, time.monotonic() - seconds) + seconds
 
 
 def address(listen: str) -> tuple[str, int]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import socket
 import ssl
-import subprocess
 import threading
 import time
 import urllib.error
@@ -20,6 +19,7 @@ from ranktop.exporter.page import CONTENT_TYPE, Pages
 from ranktop.exporter.server import MetricsServer
 from ranktop.exporter.webconfig import Users, WebConfigError, load_web_config, tls_context
 from support import fleet
+from support.prometheus import certificate
 
 USER = "scraper"
 
@@ -85,25 +85,19 @@ def test_a_hundred_scrapes_at_once_are_all_answered() -> None:
 
 
 @pytest.fixture(scope="module")
-def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A web configuration with its certificate."""
     folder = tmp_path_factory.mktemp("tls")
-    subprocess.run(
-        [
-            *("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=127.0.0.1"),
-            *("-addext", "subjectAltName=IP:127.0.0.1", "-keyout", folder / "key.pem", "-out", folder / "cert.pem"),
-        ],
-        check=True,
-        capture_output=True,
-    )
+    certificate(folder)
     (folder / "web.yml").write_text("tls_server_config:\n  cert_file: cert.pem\n  key_file: key.pem\n")
     return folder
 
 
 @pytest.mark.tools("openssl")
-def test_tls_and_a_client_that_speaks_none(certificate: Path) -> None:
-    context = tls_context(load_web_config(certificate / "web.yml"), certificate)
+def test_tls_and_a_client_that_speaks_none(folder: Path) -> None:
+    context = tls_context(load_web_config(folder / "web.yml"), folder)
     with serving(tls=context) as server:
-        trusting = ssl.create_default_context(cafile=str(certificate / "cert.pem"))
+        trusting = ssl.create_default_context(cafile=str(folder / "cert.pem"))
         assert get(server.url, context=trusting)[0] == 200
         with pytest.raises(OSError):
             get(server.url.replace("https", "http"))

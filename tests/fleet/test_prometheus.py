@@ -7,12 +7,14 @@ import time
 from pathlib import Path
 
 import pytest
+import yaml
+from msgspec.structs import replace
 
 from collectors.prometheus import Access, Prometheus
 from ranktop.fleet.source import Row
 from ranktop.sample import SourceError
 from support.http_answers import answering, closed_port, hanging
-from support.prometheus import answered, pages, prometheus, target
+from support.prometheus import answered, certificate, pages, prometheus, receiving, target
 
 
 def failure(url: str, seconds: float = 2.0) -> SourceError:
@@ -111,8 +113,40 @@ def test_a_real_server_now_then_and_over_time(tmp_path: Path) -> None:
         assert row.labels["instance"] == "n:1"
         assert source.instant("b").rows == ()
         assert source.instant("a", time.time() - 3600).rows == ()
-        now = time.time()
+        # Ends are whole seconds, so the first sample may lie behind the end.
+        now = time.time() + 1
         (track,) = source.over("a", now - 30, now, 1.0)
         assert track.points[-1][1] == 1.0
         with pytest.raises(SourceError, match=r"400 .*parse error"):
             source.instant("sum(")
+
+
+HASH = "$2b$04$CNzbm0X8XB22SexTCuI/DOmvGECNQ9HdK9tPoZiPtQ3Cqld7mKMwe"
+"""bcrypt of `open sesame`."""
+
+
+@pytest.mark.tools("prometheus", "openssl")
+@pytest.mark.xdist_group("prometheus")
+def test_a_real_server_behind_tls_and_users(tmp_path: Path) -> None:
+    cert, key = certificate(tmp_path)
+    web = {"tls_server_config": {"cert_file": str(cert), "key_file": str(key)}, "basic_auth_users": {"ann": HASH}}
+    (tmp_path / "web.yml").write_text(yaml.safe_dump(web))
+    with prometheus(tmp_path, [], web_config=tmp_path / "web.yml") as url:
+        access = Access(url, user="ann", password="open sesame", ca_file=str(cert))
+        (row,) = Prometheus(access).instant("vector(1)").rows
+        assert row.value == 1.0
+        with pytest.raises(SourceError) as wrong:
+            Prometheus(replace(access, password="shut")).instant("vector(1)")
+        assert wrong.value.code == "http_401"
+        with pytest.raises(SourceError) as untrusted:
+            Prometheus(replace(access, ca_file=None)).instant("vector(1)")
+        assert untrusted.value.code == "tls"
+        with pytest.raises(SourceError) as plain:
+            Prometheus(replace(access, url=url.replace("https", "http"))).instant("vector(1)")
+        assert plain.value.code in ("http_400", "bad_answer")
+
+
+def test_a_token_and_headers_are_sent() -> None:
+    with receiving() as (url, received):
+        Prometheus(Access(url, bearer="t0ken", headers={"X-Scope-OrgID": "ml"})).instant("up")
+    assert (received["Authorization"], received["X-Scope-OrgID"]) == ("Bearer t0ken", "ml")

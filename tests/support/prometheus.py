@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import ssl
 import subprocess
 import threading
 import time
@@ -34,9 +35,14 @@ def target(address: str, instance: str | None = None, path: str = "/metrics", **
 
 @contextmanager
 def prometheus(
-    folder: Path, targets: Sequence[Target], *, scrape_seconds: float = 1.0, rules: Path | None = None
+    folder: Path,
+    targets: Sequence[Target],
+    *,
+    scrape_seconds: float = 1.0,
+    rules: Path | None = None,
+    web_config: Path | None = None,
 ) -> Iterator[str]:
-    """The URL of a Prometheus that scrapes these targets. Its data goes with `folder`."""
+    """The URL of a Prometheus that scrapes these targets. Its data goes with `folder`. With a web config: https."""
     config = {
         "global": {"scrape_interval": f"{scrape_seconds:g}s", "evaluation_interval": f"{scrape_seconds:g}s"},
         "scrape_configs": [{"job_name": "ranktop", "static_configs": list(targets)}],
@@ -51,6 +57,9 @@ def prometheus(
         f"--web.listen-address={url.removeprefix('http://')}",
         "--log.level=error",
     ]
+    if web_config is not None:
+        command.append(f"--web.config.file={web_config}")
+        url = url.replace("http:", "https:")
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
     try:
@@ -98,7 +107,13 @@ def pages(text: Callable[[str], bytes]) -> Iterator[str]:
         def log_message(self, format: str, *args: object) -> None:
             """Quiet."""
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    with _served(Handler) as address:
+        yield address
+
+
+@contextmanager
+def _served(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
         yield f"127.0.0.1:{server.server_port}"
@@ -107,10 +122,45 @@ def pages(text: Callable[[str], bytes]) -> Iterator[str]:
         server.server_close()
 
 
+@contextmanager
+def receiving() -> Iterator[tuple[str, dict[str, str]]]:
+    """A server that answers every query with nothing, and the headers of the last one."""
+    received: dict[str, str] = {}
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            received.update(self.headers.items())
+            body = b'{"status": "success", "data": {"result": []}}'
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Quiet."""
+
+    with _served(Handler) as address:
+        yield f"http://{address}", received
+
+
 def api(url: str, path: str) -> Any:
     """The `data` of a GET below /api/v1."""
     with urllib.request.urlopen(f"{url}/api/v1/{path}", timeout=10) as response:
         return json.load(response)["data"]
+
+
+def certificate(folder: Path) -> tuple[Path, Path]:
+    """A certificate for 127.0.0.1 that signs itself, and its key."""
+    cert, key = folder / "cert.pem", folder / "key.pem"
+    subprocess.run(
+        [
+            *("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=127.0.0.1"),
+            *("-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", cert),
+        ],
+        check=True,
+        capture_output=True,
+    )
+    return cert, key
 
 
 def free_port() -> int:
@@ -119,8 +169,13 @@ def free_port() -> int:
 
 
 def _is_ready(url: str) -> bool:
+    """Behind TLS and users too: the tests ask for nothing secret there."""
+    unchecked = ssl.create_default_context()
+    unchecked.check_hostname, unchecked.verify_mode = False, ssl.CERT_NONE
     try:
-        with urllib.request.urlopen(f"{url}/-/ready", timeout=2) as response:
+        with urllib.request.urlopen(f"{url}/-/ready", timeout=2, context=unchecked) as response:
             return response.status == 200
-    except (urllib.error.URLError, OSError):
+    except urllib.error.HTTPError as error:
+        return error.code == 401
+    except OSError:
         return False
