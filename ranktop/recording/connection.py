@@ -13,6 +13,9 @@ from ranktop.recording.tables import APPLICATION_ID, FORMAT, INDEXES, TABLES
 MAX_VALUE_BYTES = 64 << 20
 """No row of a recording is larger, and SQLite refuses to make a larger value."""
 
+FAILURES = (sqlite3.Error, UnicodeDecodeError)
+"""What reading a damaged file raises; the second when SQLite quotes damaged text in its message."""
+
 _BUSY_SECONDS = 2.0
 
 
@@ -25,23 +28,22 @@ def connect(path: str) -> sqlite3.Connection:
         # A file in WAL mode in a folder where nothing may be written: its last seconds, still in the log, are not seen.
         if "readonly" not in str(problem) and "unable to open" not in str(problem):
             raise unreadable(path, problem) from problem
-    except sqlite3.DatabaseError as problem:
+    except FAILURES as problem:
         raise unreadable(path, problem) from problem
     try:
         return _connect(path, "mode=ro&immutable=1")
-    except sqlite3.DatabaseError as problem:
+    except FAILURES as problem:
         raise unreadable(path, problem) from problem
 
 
 def unreadable(path: str, problem: Exception) -> RecordingError:
     """What SQLite said, with the way out."""
-    if "not a database" in str(problem):
+    said = "".join(sign if sign.isprintable() else "?" for sign in str(problem))
+    if "not a database" in said:
         return RecordingError(
             f"{path}: is no recording: its first bytes are not SQLite's (if it was one, try --salvage)"
         )
-    return RecordingError(
-        f"{path}: damaged, SQLite says {problem} (--salvage reads every row whose checksum still holds)"
-    )
+    return RecordingError(f"{path}: damaged, SQLite says {said} (--salvage reads every row whose checksum still holds)")
 
 
 def _check_file(path: str) -> None:

@@ -37,6 +37,7 @@ class RecordingFeed:
     ) -> None:
         self._recording = recording
         self._judge = ReplayJudge(recording, make_reconciler)
+        self._aside = ReplayJudge(recording, make_reconciler)
         self._monotonic = monotonic
         self._speed = 1.0
         self._is_playing = False
@@ -86,6 +87,10 @@ class RecordingFeed:
         verdict = self._judge.verdict(self._seq, self.history)
         assert verdict is not None
         return verdict
+
+    def verdict_at(self, at_unix_seconds: float) -> Verdict | None:
+        """The verdict at any other time, for a look aside; the replay itself stays where it is."""
+        return self._aside.verdict(self._recording.seq_at(at_unix_seconds), self.history)
 
     def differences(self, verdict: Verdict) -> Differences:
         """Where this replay finds other things than the recorder did."""

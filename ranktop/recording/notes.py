@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from ranktop.finding import SEVERITIES, Finding
+from ranktop.finding import Finding
 from ranktop.plan.plan import Plan
 from ranktop.reconcile.grouping import rank_span
 from ranktop.reconcile.verdict import Verdict
@@ -148,15 +148,6 @@ class Notary:
                     text=f"plan of {server.id} from {server.plan_origin or 'nothing'}",
                     json=text,
                 )
-
-
-def worse(one: str | None, other: str | None) -> bool:
-    """Whether the first severity is above the second; None is below all."""
-    return _level(one) > _level(other)
-
-
-def _level(severity: str | None) -> int:
-    return SEVERITIES.index(severity) if severity in SEVERITIES else -1  # type: ignore[arg-type]
 
 
 def _finding(seq: int, at_unix_seconds: float, kind: str, finding: Finding) -> Note:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Self
 
 import msgspec
 
-from ranktop.recording.connection import connect, unreadable
+from ranktop.recording.connection import FAILURES, connect, unreadable
 from ranktop.recording.creation import is_recorded
 from ranktop.recording.decoder import MAX_CHUNK_SAMPLES, OpenChunk, PartValues, read_tail
 from ranktop.recording.errors import Damaged
@@ -255,7 +255,7 @@ class Recording:
     def _rows(self, statement: str, values: tuple[Any, ...] = ()) -> list[Any]:
         try:
             return self._db.execute(statement, values).fetchall()
-        except (sqlite3.Error, OverflowError) as problem:
+        except (*FAILURES, OverflowError) as problem:
             raise unreadable(self.path, problem) from problem
 
     def _note_damage(self, line: str) -> None:

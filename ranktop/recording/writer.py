@@ -65,11 +65,6 @@ class Writer:
         return self._journal.path
 
     @property
-    def seq(self) -> int:
-        """The number of the newest sample, 0 before the first."""
-        return self._seq
-
-    @property
     def used_bytes(self) -> int:
         """What the file holds, without the write-ahead log."""
         return self._journal.used_bytes

@@ -249,10 +249,10 @@ def test_a_bomb_in_a_block_fills_no_memory(tmp_path: Path) -> None:
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200 << 10
 
 
-def test_a_file_in_a_folder_without_write_permission(original: Original, tmp_path: Path) -> None:
-    # As root permissions do not bind: SQLite's own immutable mode stands in, which connect falls back to.
-    path = tmp_path / "alone.rtop"
-    shutil.copy(original.closed, path)
-    os.chmod(path, 0o400)
-    with Recording(str(path)) as recording:
-        assert original.count_right(recording) == len(original.samples)
+def test_damage_that_sqlite_quotes_in_its_message_is_one_line(original: Original, tmp_path: Path) -> None:
+    path = tmp_path / "a.rtop"
+    path.write_bytes(original.closed.read_bytes().replace(b"ON event(seq)", b"ON event(\xf3eq)", 1))
+    with pytest.raises(RecordingError, match="--salvage"):
+        Recording(str(path))
+    with salvage(str(path)).recording as saved:
+        assert original.count_right(saved) == len(original.samples)

@@ -149,6 +149,17 @@ def test_pause_step_and_seek(feed: Replaying, told: Told) -> None:
     assert replay.span() == (samples[0].at_unix_seconds, samples[-1].at_unix_seconds)
 
 
+def test_a_look_aside_leaves_the_replay_where_it_is(feed: Replaying, told: Told) -> None:
+    replay, _ = feed
+    replay.seek(START + 50.5)
+    replay.pause()
+    aside = replay.verdict_at(START + 120.5)
+    assert aside is not None
+    assert {finding.code for finding in aside.findings} == {finding.code for finding in told[2][120]}
+    assert replay.sample() == told[1][50]
+    assert replay.history.severities()[0] == (START + 100, "breach")
+
+
 def test_from_breach_to_breach(feed: Replaying) -> None:
     replay, _ = feed
     visited: list[int] = []

@@ -9,7 +9,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Iterator
 from itertools import product
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 from msgspec import Struct
@@ -215,8 +215,3 @@ def _most(gate: str, base: float | None, candidate: float | None, allowed: float
         return Gate(gate, "not shown", base, candidate, None, unit, "one recording does not show it")
     limit = base + allowed if is_rise else allowed
     return Gate(gate, "pass" if candidate <= limit else "fail", base, candidate, limit, unit)
-
-
-def as_json(comparison: Comparison) -> dict[str, Any]:
-    """One document of `compare --json`."""
-    return msgspec.to_builtins(comparison)
