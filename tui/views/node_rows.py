@@ -83,7 +83,7 @@ def draw_tiers(verdict: Verdict, width: int, glyphs: Glyphs) -> TextLine:
 def draw_sources(sources: Sequence[SourceState], now: float, width: int, glyphs: Glyphs) -> TextLine:
     """How many sources are well; by name those that are not, and the age of the slow ones."""
     spans: list[Span | str] = []
-    well = 0
+    well, absent = 0, 0
     for name in dict.fromkeys(state.name for state in sources):
         worst = max((state for state in sources if state.name == name), key=lambda state: _RANK[state.state])
         age = now - worst.at_unix_seconds if worst.at_unix_seconds is not None else None
@@ -91,15 +91,20 @@ def draw_sources(sources: Sequence[SourceState], now: float, width: int, glyphs:
             word = "failing" if worst.state == "error" else "stale"
             spans.append(Span(f"{SEPARATOR}{name} {word}", "warn"))
         elif worst.state == "no_data":
-            spans.append(Span(f"{SEPARATOR}{name} {glyphs.missing}", "muted"))
+            absent += 1
+            if name in _WANTED:
+                spans.append(Span(f"{SEPARATOR}no {name} here", "muted"))
         else:
             well += 1
             if name in _SLOW and age is not None:
                 spans.append(Span(f"{SEPARATOR}{name} {age:.0f} s ago", "muted"))
-    return fit(line(Span(f" sources {well} ok", "muted"), *spans), width, glyphs.more)
+    head = f" sources {well} ok" + (f", {absent} not here" if absent else "")
+    return fit(line(Span(head, "muted"), *spans), width, glyphs.more)
 
 
 _SLOW = ("metrics",)
+_WANTED = ("nvml", "metrics", "serverlog")
+"""Sources whose absence is named: without them whole columns are empty."""
 _RANK = {"ok": 0, "no_data": 1, "stale": 2, "error": 3}
 
 
