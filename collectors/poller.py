@@ -220,12 +220,13 @@ class Poller:
             self._first_processes.set()
 
     def _follow_servers(self, processes: Processes) -> None:
-        wanted = {(server.id, server.start_ticks): server for server in (*processes.servers, *self._given)}
+        all_servers = (self._with_given(processes) or processes).servers
+        wanted = {(server.id, server.start_ticks): server for server in all_servers}
         for identity in [known for known in self._server_stops if known not in wanted]:
             self._server_stops.pop(identity).set()
-            if not any(server_id == identity[0] for server_id, _ in wanted):
-                with self._lock:
-                    self._slots = {key: slot for key, slot in self._slots.items() if key[1] != identity[0]}
+            # Also of one that is back: what its process before said is not the new one's.
+            with self._lock:
+                self._slots = {key: slot for key, slot in self._slots.items() if key[1] != identity[0]}
         for identity, server in wanted.items():
             if identity not in self._server_stops:
                 stop = self._server_stops[identity] = threading.Event()

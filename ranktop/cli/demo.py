@@ -11,8 +11,10 @@ import click
 
 from ranktop.cli.errors import OK, UsageProblem
 from ranktop.cli.node_options import NodeOptions, make_feed, make_reconciler
+from ranktop.demo.launch import VERSIONS
 from ranktop.demo.launcher import DemoError, DemoNode
-from ranktop.demo.scenarios import SCENARIOS
+from ranktop.demo.rollout import Rollout
+from ranktop.demo.scenarios import SCENARIOS, find_scenario
 from ranktop.finding import SEVERITIES, Finding, exit_code
 from ranktop.printable import one_line
 from ranktop.reconcile.grouping import rank_span
@@ -49,37 +51,50 @@ def demo(
 ) -> int:
     """Start a stand-in SGLang node (real processes and pools, simulated GPUs) and watch it."""
     if list_scenarios:
-        for known in SCENARIOS.values():
-            click.echo(f"{known.name:<24} {known.title}\n{'':<24} {', '.join(known.findings) or 'nothing above info'}")
+        click.echo(_listed())
         return OK
-    if scenario not in SCENARIOS:
+    if find_scenario(scenario) is None:
         raise UsageProblem(f"demo: no scenario {scenario!r} (one of {', '.join(SCENARIOS)})")
     _end_on_signals()
     try:
         with DemoNode(scenario, port=port, seed=seed, speed=speed) as node:
             if headless is not None:
-                return _headless(node, headless)
+                return _headless(node, headless, seed)
             from ranktop.cli.watch import show
 
             node.wait_ready()
-            return show(_options(node), theme=theme, ascii_only=ascii_only, mouse=not no_mouse)
+            with Rollout(node, seed):
+                return show(_options(node), theme=theme, ascii_only=ascii_only, mouse=not no_mouse)
     except DemoError as problem:
         raise UsageProblem(f"demo: {problem}") from problem
+
+
+def _listed() -> str:
+    lines = [
+        f"{known.name:<18} {known.title}: {', '.join(known.findings) or 'no finding'}" for known in SCENARIOS.values()
+    ]
+    return "\n".join([*lines, f"NAME@VERSION plays it as another SGLang: {', '.join(VERSIONS)} (the first by itself)"])
 
 
 def _options(node: DemoNode) -> NodeOptions:
     # Pages that are five seconds apart would be minutes apart for a node whose clock runs fast.
     scrape_seconds = max(1.0, 5.0 / node.clock.speed)
+    if node.scenario.relaunch is not None:
+        return NodeOptions(urls=(node.url,), scrape_seconds=scrape_seconds, clock=node.clock)
     pids = tuple(pid for pid in (node.pid, node.orphan_pid) if pid is not None)
     return NodeOptions(pids=pids, scrape_seconds=scrape_seconds, clock=node.clock)
 
 
-def _headless(node: DemoNode, seconds: float) -> int:
+def _headless(node: DemoNode, seconds: float, seed: int) -> int:
     """Judge the node once a second; print what opens or worsens; exit by the worst that opened."""
     print(f"demo: url={node.url} pid={node.pid} log={node.log_path}", flush=True)
     node.wait_ready()
     print("demo: ready", flush=True)
-    options = _options(node)
+    with Rollout(node, seed):
+        return _judged(_options(node), seconds)
+
+
+def _judged(options: NodeOptions, seconds: float) -> int:
     feed, reconciler = make_feed(options), make_reconciler(options)
     parent = os.getppid()
     worst: dict[tuple[str, str | None, tuple[str, ...]], Finding] = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler
 from socketserver import TCPServer, ThreadingMixIn
@@ -23,6 +24,7 @@ class Endpoints(ThreadingMixIn, TCPServer):
     def __init__(self, port: int) -> None:
         super().__init__((HOST, port), _Handler, bind_and_activate=False)
         self.pages: dict[str, Page] = {}
+        self._is_closing = False
         self.server_bind()
 
     @property
@@ -33,6 +35,19 @@ class Endpoints(ThreadingMixIn, TCPServer):
         """Start to listen."""
         self.pages = pages
         self.server_activate()
+        threading.Thread(target=self.serve_forever, name="http", daemon=True).start()
+
+    def close(self) -> None:
+        """Answer no more; a page under way is not waited for."""
+        self._is_closing = True
+        if self.pages:
+            self.shutdown()
+        self.server_close()
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """A page that is under way at the end finds its files gone."""
+        if not self._is_closing:
+            super().handle_error(request, client_address)  # pyright: ignore[reportArgumentType]
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -1,4 +1,4 @@
-"""SGLang 0.5.18's metric families, with its names, types, labels and buckets (facts: sglang-telemetry.md, section a).
+"""SGLang's metric families, with their names, types, labels and buckets: 0.5.18's, and what differs in 0.5.23.
 
 Import it only when `PROMETHEUS_MULTIPROC_DIR` is in the environment: prometheus_client decides at import whether
 values go to files that several processes share.
@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
 
-from ranktop.demo.launch import MODEL_NAME
+from ranktop.demo.launch import MODEL_NAME, VERSION
 
 _TRIES = 20
 _BETWEEN_TRIES_SECONDS = 0.01
@@ -25,6 +25,8 @@ Operation = tuple[str, tuple[str, ...], float]
 
 _SCHEDULER = ("model_name", "engine_type", "tp_rank", "pp_rank", "moe_ep_rank")
 _RADIX = ("cache_type",)
+_RADIX_OF_RANK = (*_RADIX, "dp_rank", "pp_rank", "tp_rank")
+"""From 0.5.21 on."""
 _TOKENIZER = ("model_name", "engine_type")
 
 
@@ -35,6 +37,7 @@ def rank_labels(tp: int, engine: str) -> dict[str, str]:
         "engine_type": engine,
         "tp_rank": str(tp),
         "pp_rank": "0",
+        "dp_rank": "0",
         "moe_ep_rank": "0",
         "cache_type": "UnifiedRadixCache",
     }
@@ -137,6 +140,26 @@ TOKENIZER_FAMILIES: dict[str, Family] = {
     "startup_cuda_graph_time_seconds": Family("gauge", _TOKENIZER, ("phase",)),
     "http_requests_active": Family("gauge", (), ("endpoint", "method")),
 }
+
+
+_OF_0_5_23 = {
+    "eviction_duration_seconds": _LOAD_BACK,
+    "hicache_backup_duration_seconds": tuple(bound for bound in _BACKUP if bound not in (0.002, 0.02)),
+}
+"""Buckets."""
+
+
+def scheduler_families(version: str) -> dict[str, Family]:
+    """What a rank of that version writes: in 0.5.23 radix series carry their rank."""
+    if version == VERSION:
+        return SCHEDULER_FAMILIES
+    return {
+        name: family._replace(
+            common=_RADIX_OF_RANK if family.common == _RADIX else family.common,
+            buckets=_OF_0_5_23.get(name, family.buckets),
+        )
+        for name, family in SCHEDULER_FAMILIES.items()
+    }
 
 
 class Writer:

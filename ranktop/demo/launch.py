@@ -9,6 +9,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 VERSION = "0.5.18"
+VERSIONS = (VERSION, "0.5.23")
+"""What a stand-in node can be."""
 MODEL_PATH = "zai-org/GLM-5.2-FP8"
 MODEL_NAME = "GLM-5.2-FP8"
 HOST = "127.0.0.1"
@@ -26,14 +28,18 @@ class Launch(NamedTuple):
 
     extra: tuple[str, ...] = ()
     all_schedulers: bool = True
-    hicache_gb: float = HICACHE_GB
+    hicache_gb: float | None = HICACHE_GB
+    """None: no L2."""
     tp_size: int = RANKS
+    version: str = VERSION
 
     def flags(self, port: int) -> tuple[str, ...]:
         """The flags, as a user would have typed them."""
         text = f"--model-path {MODEL_PATH} --served-model-name {MODEL_NAME} --tp-size {self.tp_size}"
-        text += f" --kv-cache-dtype fp8_e4m3 --max-total-tokens {DEVICE_TOKENS} --enable-hierarchical-cache"
-        text += f" --hicache-size {self.hicache_gb} --hicache-write-policy write_through --enable-metrics"
+        text += f" --kv-cache-dtype fp8_e4m3 --max-total-tokens {DEVICE_TOKENS} --enable-metrics"
+        if self.hicache_gb is not None:
+            text += f" --enable-hierarchical-cache --hicache-size {self.hicache_gb}"
+            text += " --hicache-write-policy write_through"
         if self.all_schedulers:
             text += " --enable-metrics-for-all-schedulers"
         text += " --enable-cache-report"

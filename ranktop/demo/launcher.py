@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from ranktop.demo.clock import DemoClock
-from ranktop.demo.scenarios import SCENARIOS
+from ranktop.demo.scenarios import SCENARIOS, find_scenario
 
 PREFIX = "ranktop-demo-"
 _START_SECONDS = 30.0
@@ -30,8 +30,8 @@ class DemoError(Exception):
 class DemoNode:
     """A stand-in node while the `with` block runs. DemoError when it cannot start.
 
-    `speed` scales traffic and `clock`, nothing else. `url` refuses connections until the node is ready, as SGLang's
-    does. It ends with the block, and also when this process ends in any other way.
+    `speed` scales traffic and `clock`, nothing else; a `clock` that is given has its own. `url` refuses connections
+    until the node is ready, as SGLang's does. It ends with the block, and also when this process ends in any other way.
     """
 
     url: str
@@ -39,11 +39,20 @@ class DemoNode:
     orphan_pid: int | None
     """A rank of an earlier server, known once this one is ready."""
 
-    def __init__(self, scenario: str = "healthy", port: int | None = None, seed: int = 7, speed: float = 1.0) -> None:
-        if scenario not in SCENARIOS:
+    def __init__(
+        self,
+        scenario: str = "healthy",
+        port: int | None = None,
+        seed: int = 7,
+        speed: float = 1.0,
+        *,
+        clock: DemoClock | None = None,
+    ) -> None:
+        found = find_scenario(scenario)
+        if found is None:
             raise DemoError(f"no scenario {scenario!r} (there are: {', '.join(SCENARIOS)})")
-        self.scenario = SCENARIOS[scenario]
-        self.clock = DemoClock(time.time(), speed)
+        self.scenario = found
+        self.clock = clock or DemoClock(time.time(), speed)
         self._port = port or 0
         self._seed = seed
         self._heard = b""

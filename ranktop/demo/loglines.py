@@ -12,6 +12,7 @@ from ranktop.demo.sizes import PoolSizes
 from ranktop.demo.traffic import PrefillBatch, Step
 
 READY = "The server is fired up and ready to roll!"
+SIGTERM = "SIGTERM received. signum=None frame=None. Draining requests and shutting down..."
 
 
 def line(at_unix_seconds: float, message: str, tag: str = "") -> str:
@@ -52,7 +53,9 @@ def start_up(tp: int, sizes: PoolSizes) -> list[str]:
 
 
 def host_pools(sizes: PoolSizes) -> list[str]:
-    """What a rank logs just before it allocates its host pools. GB is 1e9."""
+    """What a rank logs just before it allocates its host pools, nothing without L2. GB is 1e9."""
+    if not sizes.tokens:
+        return []
     packed = ""
     if sizes.draft_layers:
         total = sizes.target_layers + sizes.draft_layers

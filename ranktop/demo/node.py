@@ -1,8 +1,8 @@
 """The main process of a stand-in node: parent of the ranks, HTTP server, log, simulated hardware.
 
-It says to the launcher on standard output, one JSON object a line: `{"url": ...}`, then `{"ready": true, "orphan": pid}`
-or `{"failed": why}`, and ends when its standard input closes or a signal asks it to. Its log is its standard error,
-which the ranks inherit.
+It says to the launcher on standard output, one JSON object a line: `{"url": ...}`, then `{"ready": true, "orphan":
+pid}` or `{"failed": why}`, and ends when its standard input closes or a signal asks it to. Its log is its standard
+error, which the ranks inherit.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 from ranktop.demo.clock import DemoClock
 from ranktop.demo.launch import HOST
 from ranktop.demo.ranks import Ranks, StartError
-from ranktop.demo.scenarios import SCENARIOS
+from ranktop.demo.scenarios import find_scenario
 
 if TYPE_CHECKING:
     from ranktop.demo.standin import StandIn
@@ -54,7 +54,8 @@ def _run(options: argparse.Namespace, directory: Path) -> None:
 
     from ranktop.demo.standin import StandIn
 
-    scenario = SCENARIOS[options.scenario]
+    scenario = find_scenario(options.scenario)
+    assert scenario is not None
     clock = DemoClock(options.origin, options.speed)
     node = StandIn(scenario, options.seed, clock, directory, options.port)
     setproctitle.setproctitle(scenario.launch.line(node.port))
@@ -64,6 +65,7 @@ def _run(options: argparse.Namespace, directory: Path) -> None:
     try:
         _loop(node, ranks, wake)
     finally:
+        node.close()
         ranks.stop()
 
 

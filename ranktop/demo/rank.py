@@ -39,9 +39,9 @@ def _obey(options: argparse.Namespace) -> None:
     """Do what standard input says until it closes."""
     # Importing ranktop dropped it; this process is to write into the stand-in server's files.
     os.environ["PROMETHEUS_MULTIPROC_DIR"] = options.metrics
-    from ranktop.demo.exposition import SCHEDULER_FAMILIES, Writer, rank_labels
+    from ranktop.demo.exposition import Writer, rank_labels, scheduler_families
 
-    writer = Writer(SCHEDULER_FAMILIES, rank_labels(options.tp, options.engine))
+    writer = Writer(scheduler_families(options.sglang), rank_labels(options.tp, options.engine))
     heap = bytearray()
     _say({"ready": True, "pid": os.getpid()})
     for line in sys.stdin:
@@ -66,6 +66,7 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser()
     parser.add_argument("--title", required=True)
     parser.add_argument("--tp", type=int, required=True)
+    parser.add_argument("--sglang", required=True)
     parser.add_argument("--engine", required=True)
     parser.add_argument("--metrics", required=True)
     parser.add_argument("--cpus", type=int, nargs="+", required=True, help="of its NUMA node, as numactl binds it")

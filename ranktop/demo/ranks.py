@@ -77,11 +77,13 @@ class Ranks:
 
 def _rank_arguments(plan: RankPlan, scenario: Scenario, sizes: PoolSizes, directory: Path) -> list[str]:
     primary = sizes.primary_bytes * scenario.primary_percent.get(plan.tp, 100) // 100
-    pools = [primary, sizes.indexer_allocated_bytes][: scenario.pools_made.get(plan.tp, 2)]
+    pools = [primary, sizes.indexer_allocated_bytes] if sizes.tokens else []
+    pools = pools[: scenario.pools_made.get(plan.tp, 2)]
     tag = "" if len(demo_plan(scenario.launch).ranks) == 1 else f"_{plan.rank.replace(' ', '_')}"
     return [
         *("--title", f"sglang::scheduler{tag}"),
         *("--tp", str(plan.tp)),
+        *("--sglang", scenario.launch.version),
         *("--engine", demo_plan(scenario.launch).launch.role),
         *("--metrics", str(directory / "metrics")),
         *("--cpus", *map(str, node_cpus(numa_node(plan.tp)))),

@@ -1,6 +1,6 @@
-"""What a step of traffic does to SGLang's series: which rank adds what, in 0.5.18's way of counting.
+"""What a step of traffic does to SGLang's series: which rank adds what, in SGLang's way of counting.
 
-Radix series carry no rank label in 0.5.18, so every rank adds the same tokens and the page shows the sum over ranks.
+Radix series carry no rank label before 0.5.21: every rank adds the same tokens and the page shows the sum over ranks.
 Bytes are tokens times the rank's host bytes a token, all pools.
 """
 
@@ -46,7 +46,7 @@ def every_rank(step: Step, sizes: PoolSizes) -> list[Operation]:
     if step.evicted_tokens:
         operations.append(("evicted_tokens_total", (), step.evicted_tokens))
         operations += [("eviction_duration_seconds", (), 0.0004)] * step.eviction_operations
-    if step.dropped_tokens:
+    if step.dropped_tokens and sizes.tokens:
         operations.append(("hicache_dropped_tokens_total", ("host_pressure", "kv"), step.dropped_tokens))
     for tokens, count, moved, seconds in (
         (step.load_back_tokens, step.load_back_operations, "load_back", "load_back_duration_seconds"),
@@ -78,8 +78,6 @@ def stats_rank(step: Step, sizes: PoolSizes, overrides: dict[str, float] | None 
         ("kv_used_tokens", (), held),
         ("kv_evictable_tokens", (), step.evictable_tokens),
         ("kv_available_tokens", (), step.available_tokens),
-        ("hicache_host_used_tokens", (), step.host_used_tokens),
-        ("hicache_host_total_tokens", (), sizes.tokens),
         ("spec_accept_length", (), 0),
         ("spec_accept_rate", (), 0),
         ("utilization", (), 0),
@@ -92,6 +90,9 @@ def stats_rank(step: Step, sizes: PoolSizes, overrides: dict[str, float] | None 
         ("num_retracted_reqs", (), 0),
         ("num_paused_reqs", (), 0),
     ]
+    if sizes.tokens:
+        operations.append(("hicache_host_used_tokens", (), step.host_used_tokens))
+        operations.append(("hicache_host_total_tokens", (), sizes.tokens))
     operations += [(name, (), value) for name, value in (overrides or {}).items()]
     counted: list[Operation] = [
         ("prefill_effective_tokens_total", ("input",), step.input_tokens),

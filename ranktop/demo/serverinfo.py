@@ -8,19 +8,18 @@ from ranktop.demo.gpus import GRAPH_GIB, kv_gib, startup_available_gib, weight_g
 from ranktop.demo.launch import (
     CONTEXT_TOKENS,
     DEVICE_TOKENS,
-    HICACHE_GB,
     HOST,
     MODEL_NAME,
     MODEL_PATH,
     PAGE_TOKENS,
     RANKS,
-    VERSION,
+    Launch,
 )
 from ranktop.demo.sizes import PoolSizes
 from ranktop.demo.traffic import Step
 
 
-def server_args(port: int, all_schedulers: bool, differing: dict[str, object]) -> dict[str, Any]:
+def server_args(port: int, launch: Launch, differing: dict[str, object]) -> dict[str, Any]:
     """Resolved arguments. The keys are there because the real endpoint leaks them and ranktop must drop them."""
     return {
         "model_path": MODEL_PATH,
@@ -65,15 +64,15 @@ def server_args(port: int, all_schedulers: bool, differing: dict[str, object]) -
         "weight_version": "default",
         "enable_cache_report": True,
         "enable_metrics": True,
-        "enable_metrics_for_all_schedulers": all_schedulers,
+        "enable_metrics_for_all_schedulers": launch.all_schedulers,
         "decode_log_interval": 40,
         "attention_backend": "dsa",
         "dsa_prefill_backend": "flashmla_kv",
         "dsa_decode_backend": "flashmla_kv",
         "speculative_algorithm": None,
-        "enable_hierarchical_cache": True,
+        "enable_hierarchical_cache": launch.hicache_gb is not None,
         "hicache_ratio": 2.0,
-        "hicache_size": HICACHE_GB,
+        "hicache_size": launch.hicache_gb or 0,
         "hicache_write_policy": "write_through",
         "hicache_io_backend": "kernel",
         "hicache_mem_layout": "page_first",
@@ -90,7 +89,7 @@ def server_args(port: int, all_schedulers: bool, differing: dict[str, object]) -
     } | differing
 
 
-def server_info(args: dict[str, Any], sizes: PoolSizes, step: Step) -> dict[str, Any]:
+def server_info(args: dict[str, Any], version: str, sizes: PoolSizes, step: Step) -> dict[str, Any]:
     """`/server_info`: the arguments flat, and one internal state a DP rank with the arguments again."""
     startup = {"load_weight": 84.2, "kv_cache_allocation": 2.1, "scheduler_e2e": 171.9, "cuda_graph": {"decode": 21.7}}
     startup["tokenizer_e2e"] = 176.4
@@ -114,7 +113,7 @@ def server_info(args: dict[str, Any], sizes: PoolSizes, step: Step) -> dict[str,
         "max_req_input_len": DEVICE_TOKENS - 6,
         "startup_time": startup,
         "internal_states": [state],
-        "version": VERSION,
+        "version": version,
         "kv_events": None,
     }
 
@@ -133,7 +132,7 @@ def model_info() -> dict[str, Any]:
     }
 
 
-def loads(sizes: PoolSizes, step: Step, at_unix_seconds: float) -> dict[str, Any]:
+def loads(version: str, sizes: PoolSizes, step: Step, at_unix_seconds: float) -> dict[str, Any]:
     """`/v1/loads`: one entry, because there is one DP rank."""
     entry = {
         "timestamp": at_unix_seconds,
@@ -157,7 +156,7 @@ def loads(sizes: PoolSizes, step: Step, at_unix_seconds: float) -> dict[str, Any
     }
     return {
         "timestamp": at_unix_seconds,
-        "version": VERSION,
+        "version": version,
         "accelerator": "NVIDIA H200 (simulated)",
         "num_accelerators": RANKS,
         "loads": [entry],

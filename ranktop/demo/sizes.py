@@ -6,12 +6,12 @@ import functools
 
 from msgspec import Struct
 
-from ranktop.demo.launch import DEVICE_TOKENS, REAL_HICACHE_GB, VERSION, Launch
+from ranktop.demo.launch import DEVICE_TOKENS, REAL_HICACHE_GB, Launch
 from ranktop.plan import Plan, compute_plan, parse_launch
 
 
 class PoolSizes(Struct, frozen=True):
-    """One rank's host pools and its bytes a token."""
+    """One rank's host pools and its bytes a token; no tokens without L2."""
 
     tokens: int
     primary_bytes: int
@@ -33,13 +33,16 @@ class PoolSizes(Struct, frozen=True):
 @functools.cache
 def demo_plan(launch: Launch) -> Plan:
     """The plan of a scenario's launch."""
-    return compute_plan(parse_launch(launch.flags(port=0)), version=VERSION, device_tokens=DEVICE_TOKENS)
+    return compute_plan(parse_launch(launch.flags(port=0)), version=launch.version, device_tokens=DEVICE_TOKENS)
 
 
 def pool_sizes(launch: Launch | None = None) -> PoolSizes:
-    """Sizes of every rank of a launch; the healthy node's without one. In 0.5.18 all ranks of a launch are alike."""
-    plan = demo_plan(launch or Launch())
+    """Sizes of every rank of a launch; the healthy node's without one. All ranks of a launch are alike here."""
+    launch = launch or Launch()
+    plan = demo_plan(launch)
     rank = plan.ranks[0]
+    if launch.hicache_gb is None:
+        return PoolSizes(0, 0, 0, 0, 0, rank.device.bytes_per_token, "", plan.model.layers, 0)
     host = rank.host
     if host is None or host.tokens is None or host.primary_bytes is None:
         raise ValueError(f"no host pools in the plan of {launch}")

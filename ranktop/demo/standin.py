@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import sys
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +54,7 @@ class StandIn:
             self._endpoints = Endpoints(port)
         except OSError as error:
             raise StartError(f"port {port} on {HOST}: {error.strerror} (choose another with --port)") from None
-        self._args = serverinfo.server_args(self.port, scenario.launch.all_schedulers, scenario.args)
+        self._args = serverinfo.server_args(self.port, scenario.launch, scenario.args)
 
     @property
     def port(self) -> int:
@@ -85,10 +84,14 @@ class StandIn:
                 child.tell(_order(series.constants(tp, self.sizes)))
             self._writer.apply(series.tokenizer_start())
             self._endpoints.open(self._pages())
-            threading.Thread(target=self._endpoints.serve_forever, name="http", daemon=True).start()
             self._log(loglines.READY)
         self._settled_at = self._clock()
         self.is_settled = True
+
+    def close(self) -> None:
+        """Log the end that was asked for, and answer no more."""
+        self._log(loglines.SIGTERM)
+        self._endpoints.close()
 
     def tick(self, ranks: Ranks, seconds: float) -> None:
         """Let `seconds` pass, times the clock's speed. Before ready only the hardware is there."""
@@ -187,11 +190,12 @@ class StandIn:
         def as_json(body: dict[str, Any]) -> tuple[str, bytes]:
             return "application/json", json.dumps(body).encode()
 
+        version = self._scenario.launch.version
         return {
             "/metrics": lambda: ("text/plain; version=0.0.4; charset=utf-8", render(str(self._directory / "metrics"))),
-            "/server_info": lambda: as_json(serverinfo.server_info(self._args, self.sizes, self._step)),
+            "/server_info": lambda: as_json(serverinfo.server_info(self._args, version, self.sizes, self._step)),
             "/model_info": lambda: as_json(serverinfo.model_info()),
-            "/v1/loads": lambda: as_json(serverinfo.loads(self.sizes, self._step, self._clock())),
+            "/v1/loads": lambda: as_json(serverinfo.loads(version, self.sizes, self._step, self._clock())),
         }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ranktop.demo.launch import Launch
 from ranktop.demo.scenarios.scenario import Event, HostScript, Scenario
 
 _NO_ROOM = (
@@ -67,6 +68,21 @@ HOST = (
         findings=("HBM-ORPHAN",),
         worst="breach",
         orphan=2,
+    ),
+    Scenario(
+        "no-l2",
+        "eight ranks without HiCache",
+        launch=Launch(hicache_gb=None),
+    ),
+    Scenario(
+        "rollback",
+        "memory stalls under the pools, L2 is switched off, and the pressure returns to where it was",
+        findings=("HOST-PRESSURE", "LAUNCH-CHANGED"),
+        worst="warn",
+        shows_after_seconds=120.0,
+        host=HostScript(pressure_percent=8.0),
+        relaunch="no-l2",
+        relaunch_after_seconds=60.0,
     ),
     Scenario(
         "launch-changed",

@@ -84,5 +84,8 @@ class Scenario(Struct, frozen=True):
     events: tuple[Event, ...] = ()
     gauges: tuple[GaugeOverride, ...] = ()
     host: HostScript = HostScript()
+    relaunch: str | None = None
+    """The scenario that takes this one's place on the same port."""
+    relaunch_after_seconds: float = 0.0
     hangs_after_seconds: float | None = None
     """When the schedulers stop: requests still arrive, nothing is reported or logged any more."""
