@@ -21,6 +21,7 @@ _FORWARD_NAMES = (
     "sglang:cuda_graph_passes_total",
     "sglang:generation_tokens_total",
 )
+_UNFULFILLED = "storage_prefetch_unfulfilled_tokens_total"
 
 
 class Ledger(Struct, frozen=True):
@@ -123,6 +124,10 @@ def ledger(series: Series, at_monotonic_seconds: float, version: str | None, ran
             reason: total * groups / ranks for reason, total in _sums(series, f"sglang:{name}", ("reason",)).items()
         }
 
+    # A rank that moves nothing has no storage series, so a mean over ranks would be too low.
+    def stored(name: str, **wanted: str) -> float | None:
+        return series.most_over_groups(f"sglang:{name}", **wanted)
+
     forward = [series.total(name) for name in _FORWARD_NAMES]
     return Ledger(
         at_unix_seconds=series.at_unix_seconds or 0.0,
@@ -140,18 +145,22 @@ def ledger(series: Series, at_monotonic_seconds: float, version: str | None, ran
         dropped_by_reason=by_reason("hicache_dropped_tokens_total"),
         rejected_tokens=logical(series, "sglang:hicache_write_rejected_tokens_total", ranks),
         rejected_by_reason=by_reason("hicache_write_rejected_tokens_total"),
-        prefetched_tokens=logical(series, "sglang:prefetched_tokens_total", ranks),
+        prefetched_tokens=stored("prefetched_tokens_total"),
         prefetched_by_rank=_sums(
             series, "sglang:prefetched_tokens_total", ("dp_rank", "pp_rank", "attn_cp_rank", "tp_rank")
         ),
-        unfulfilled_by_reason=by_reason("storage_prefetch_unfulfilled_tokens_total"),
-        storage_backup_tokens=series.total("sglang:backuped_tokens_total"),
+        unfulfilled_by_reason={
+            reason: tokens
+            for reason in _sums(series, f"sglang:{_UNFULFILLED}", ("reason",))
+            if (tokens := stored(_UNFULFILLED, reason=reason)) is not None
+        },
+        storage_backup_tokens=stored("backuped_tokens_total"),
         storage_groups=_storage_groups(series),
         group_input_tokens=_group_inputs(series),
         verify_calls=series.total("sglang:spec_verify_calls_total"),
         finished_requests=series.total("sglang:num_requests_total"),
         prompt_tokens=series.total("sglang:prompt_tokens_total"),
-        retracted_requests=logical(series, "sglang:num_retracted_requests_total", ranks),
+        retracted_requests=series.most_over_groups("sglang:num_retracted_requests_total"),
         bootstrap_failures_by_rank=_by_rank(series, "sglang:num_bootstrap_failed_reqs_total"),
         transfer_failures_by_rank=_by_rank(series, "sglang:num_transfer_failed_reqs_total"),
         transfers_by_rank=_by_rank(series, "sglang:kv_transfer_latency_ms_count"),
@@ -198,7 +207,7 @@ def _sums(series: Series, name: str, labels: tuple[str, ...]) -> dict[str, float
 
 
 def _storage_groups(series: Series) -> frozenset[str]:
-    names = ("prefetched_tokens_total", "backuped_tokens_total", "storage_prefetch_unfulfilled_tokens_total")
+    names = ("prefetched_tokens_total", "backuped_tokens_total", _UNFULFILLED)
     rows = [row for name in names for row, _ in series.rows(f"sglang:{name}")]
     return frozenset(row.get("dp_rank", "0") for row in rows)
 

@@ -47,6 +47,42 @@ def test_rates_of_a_rank_are_its_own_or_a_share(shared: Path) -> None:
         assert lines["rate.copy"].seen is not None
 
 
+STORAGE = 'attn_cp_rank="{cp}",attn_cp_size="{size}",dp_rank="0",pp_rank="0",storage_backend="file",tp_rank="{tp}"'
+
+
+def storage_rates(name: str, rows: list[tuple[int, int, int]], tags: list[RankTag]) -> list[float | int | None]:
+    """Of each tag. `rows`: (cp rank, cp size, tp rank) of every series, each with 10 tokens in 1 s."""
+    text = "".join(f'*max_total_num_tokens{{tp_rank="{tp}"}} 1\n' for tp in range(len(tags)))
+    text += "".join(f"*{name}{{{STORAGE.format(cp=cp, size=size, tp=tp)}}} 10\n" for cp, size, tp in rows)
+    gains = Gains(window(None, page(text)), 1.0, "0.5.18", len(tags))
+    line = "rate.storage_backup" if name.startswith("backuped") else "rate.prefetch"
+    return [next(one.seen for one in rate_lines(gains, tag, False) if one.line == line) for tag in tags]
+
+
+def test_what_one_rank_writes_to_storage_is_no_other_ranks() -> None:
+    ranks = [RankTag(tp=tp) for tp in range(4)]
+    assert storage_rates("backuped_tokens_total", [(0, 1, 0)], ranks) == [10.0, None, None, None]
+
+
+def test_storage_rows_of_context_parallel_ranks() -> None:
+    """tp_rank of a storage series lies within the attention group, that of a title is global."""
+    ranks = [RankTag(cp=cp, tp=2 * cp + tp) for cp in range(2) for tp in range(2)]
+    rows = [(cp, 2, tp) for cp in range(2) for tp in range(2)]
+    assert storage_rates("prefetched_tokens_total", rows, ranks) == [10.0] * 4
+    assert storage_rates("prefetched_tokens_total", rows[2:3], ranks) == [None, None, 10.0, None]
+
+
+def test_counters_that_only_some_ranks_have_are_counted_whole() -> None:
+    text = """*prefetched_tokens_total{dp_rank="0",tp_rank="0"} 100
+        *backuped_tokens_total{dp_rank="0",tp_rank="0"} 50
+        *storage_prefetch_unfulfilled_tokens_total{dp_rank="0",reason="deadline",tp_rank="0"} 7
+        *num_retracted_requests_total{tp_rank="0"} 3"""
+    everyone = "".join(f'\n*max_total_num_tokens{{tp_rank="{tp}"}} 1' for tp in range(8))
+    told = ledger(Series(page(text + everyone)), 0.0, "0.5.20", 8)
+    assert (told.prefetched_tokens, told.storage_backup_tokens, told.retracted_requests) == (100, 50, 3)
+    assert told.unfulfilled_by_reason == {"deadline": 7}
+
+
 @pytest.mark.shared
 @pytest.mark.parametrize("version", ["0.5.18", "0.5.23"])
 def test_layersplit_ranks_copy_what_they_own(shared: Path, version: str) -> None:

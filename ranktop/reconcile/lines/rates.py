@@ -112,11 +112,18 @@ def _sum_of(gains: Gains, names: tuple[str, ...], tag: RankTag) -> tuple[float |
 
 
 def _own_storage(series: Series, name: str, tag: RankTag) -> float | None:
-    """Storage series are labelled per rank in every version, tp_rank within the attention group."""
-    rows = series.rows(name)
-    width = len({row.get("tp_rank", "0") for row, _ in rows}) or 1
-    labels = labels_of(tag)
-    own = (labels.dp, labels.pp, labels.tp % width)
-    cp = str(tag.cp or 0)
-    values = [value for row, value in rows if _place(row) == own and row.get("attn_cp_rank", "0") == cp]
+    """Storage series are labelled per rank in every version, tp_rank within the attention group.
+
+    How wide that group is, the rows do not tell: with MLA its first rank alone writes to storage.
+    """
+    labels, cp = labels_of(tag), str(tag.cp or 0)
+    rows = [(row, value) for row, value in series.rows(name) if row.get("attn_cp_rank", "0") == cp]
+    peers = sum(1 for rank in series.ranks() if (rank.dp, rank.pp) == (labels.dp, labels.pp)) or labels.tp + 1
+    values = [value for row, value in rows if _place(row) == (labels.dp, labels.pp, labels.tp % _width(row, peers))]
     return values[0] if len(values) == 1 else None
+
+
+def _width(row: dict[str, str], peers: int) -> int:
+    """Ranks of an attention group, when `peers` ranks share a DP group and a pipeline stage."""
+    size = row.get("attn_cp_size", "1")
+    return max(1, peers // (int(size) if size.isdecimal() else 1))
