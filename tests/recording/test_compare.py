@@ -119,7 +119,7 @@ def test_one_bad_thing_fails_one_gate(base: Trial, tmp_path: Path, how: dict[str
 def test_without_request_records_nothing_passes(base: Trial, tmp_path: Path) -> None:
     result = judged(base, tmp_path, requests=False)
     assert result.outcome != "pass"
-    assert outcomes(result)["e2e p50 l2"] == "not shown"
+    assert outcomes(result)["latency by population"] == "not shown"
     assert any("--export-metrics-to-file" in note for note in result.notes)
 
 

@@ -127,9 +127,13 @@ def _capacity(base: Trial, candidate: Trial, limits: Limits) -> Iterator[Gate]:
 
 
 def _latencies(base: Trial, candidate: Trial, limits: Limits) -> Iterator[Gate]:
+    if base.requests is None or candidate.requests is None:
+        detail = "no request records (--export-metrics-to-file)"
+        yield Gate("latency by population", "not shown", None, None, None, "seconds", detail)
+        return
     for name in POPULATIONS:
-        sides = [trial.requests.populations.get(name) if trial.requests else None for trial in (base, candidate)]
-        if sides[0] is None and sides[1] is None and base.requests and candidate.requests:
+        sides = [base.requests.populations.get(name), candidate.requests.populations.get(name)]
+        if sides == [None, None]:
             continue
         for what, quantile in product(("ttft", "e2e"), ("p50", "p95", "p99")):
             yield _latency(
@@ -142,7 +146,7 @@ def _latency(name: str, what: str, quantile: str, sides: list[Population | None]
     values = [None if side is None else getattr(getattr(side, f"{what}_seconds"), quantile) for side in sides]
     few = [side.requests if side else 0 for side in sides]
     if min(few) < least:
-        detail = f"{few[0]} and {few[1]} requests, {least} are needed" if any(few) else "no request records"
+        detail = f"{few[0]} and {few[1]} requests, {least} are needed"
         return Gate(gate, "not shown", values[0], values[1], None, "seconds", detail)
     if values[0] is None or values[1] is None:
         return Gate(gate, "not shown", values[0], values[1], None, "seconds", "too few requests for this tail")

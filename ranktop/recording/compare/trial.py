@@ -95,7 +95,7 @@ def trial_from(recording: Recording, verdicts: Sequence[Verdict]) -> Trial:
         pool_bytes=_pool_bytes(last),
         requests=requests_of(recording, notes, index.seq(0), index.seq(index.count)),
         tokens_per_second=_median([_sum(server.service.tokens_per_second for server in one.servers) for one in busy]),
-        accept_length=_median([rank.line("spec.accept_length").seen for one in busy for rank in one.ranks]),
+        accept_length=_median([rank.line("spec.accept_length").seen or None for one in busy for rank in one.ranks]),
         device_hit=_median([one.tiers.device_hit for one in busy]),
         host_hit=_median([one.tiers.host_hit for one in busy]),
         storage_hit=_median([one.tiers.storage_hit for one in busy]),
