@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -47,6 +47,10 @@ class Access(Struct, frozen=True):
     cert_file: str | None = None
     key_file: str | None = None
     timeout_seconds: float = 5.0
+
+    def __repr__(self) -> str:
+        """Without secrets: a traceback may show it."""
+        return f"Access({shown(self.url)})"
 
 
 class Prometheus:
@@ -164,15 +168,15 @@ _ADVICE = {
 
 
 def _rows(result: Any) -> tuple[Row, ...]:
-    return tuple(
-        Row(series["metric"], value) for series in result if not math.isnan(value := float(series["value"][1]))
-    )
+    return tuple(Row(series["metric"], value) for series in result if math.isfinite(value := float(series["value"][1])))
 
 
 def _tracks(result: Any) -> tuple[Track, ...]:
-    return tuple(
-        Track(series["metric"], tuple((float(at), float(value)) for at, value in series["values"])) for series in result
-    )
+    return tuple(Track(series["metric"], tuple(_finite(series["values"]))) for series in result)
+
+
+def _finite(values: Any) -> Iterator[tuple[float, float]]:
+    return ((float(at), number) for at, value in values if math.isfinite(number := float(value)))
 
 
 class _Warned(Struct):

@@ -14,6 +14,7 @@ from ranktop.cli.record_options import DURATION
 from ranktop.cli.settings import load_settings
 from ranktop.cli.watch import can_draw
 from ranktop.finding import SEVERITIES
+from ranktop.printable import printable
 
 if TYPE_CHECKING:
     from collectors.prometheus import Access, Prometheus
@@ -139,7 +140,7 @@ def fleet_text(seen: Fleet) -> list[str]:
         state = row.severity or "ok" if row.origin == "ranktop" else row.origin
         lines.append(f"{row.instance:<28} {','.join(row.roles) or '-':<9} {state:<9} {codes}".rstrip())
     lines += [f"{one.severity} {one.code}: {one.message}" for one in seen.findings]
-    return [*lines, *(f"incomplete: {warning}" for warning in seen.warnings)]
+    return [printable(text) for text in (*lines, *(f"incomplete: {warning}" for warning in seen.warnings))]
 
 
 def _draw(

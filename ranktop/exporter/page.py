@@ -54,7 +54,8 @@ def render(values: Iterable[Point]) -> bytes:
         lines = by_name.get(metric.name)
         if lines:
             parts += (f"# HELP {metric.name} {metric.help}\n# TYPE {metric.name} gauge\n", *lines)
-    return "".join(parts).encode()
+    # A name from a process may hold what is no text.
+    return "".join(parts).encode(errors="replace")
 
 
 @lru_cache(maxsize=1 << 14)

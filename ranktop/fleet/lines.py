@@ -16,6 +16,7 @@ Series = Mapping[str, Sequence[tuple[dict[str, str], float]]]
 
 _STATUS: dict[float, Status] = {0.0: "ok", 1.0: "over", -1.0: "under"}
 _VALUES: tuple[Value, ...] = ("seen", "planned", "difference")
+_DIGITS = 9
 _PERCENT = ("numa.local", "host.pressure")
 """Lines that are ratios as metrics and percentages everywhere else."""
 _LINE_METRICS: dict[Scope, dict[str, tuple[Value, str]]] = {
@@ -94,8 +95,8 @@ def _place(rank: tuple[str, ...]) -> tuple[object, ...]:
     """By server, then by the numbers in the tag: TP10 after TP9."""
     server, tag = rank
     words = [(word.rstrip("0123456789"), word) for word in tag.split(" ")]
-    return server, [(name, int(word[len(name) :] or 0)) for name, word in words]
+    return server, [(name, int(word[len(name) :][:_DIGITS] or 0)) for name, word in words]
 
 
 def _number(text: str | None) -> int | None:
-    return int(text) if text and text.isdecimal() else None
+    return int(text[:_DIGITS]) if text and text.isdecimal() else None

@@ -30,6 +30,8 @@ from ranktop.reconcile.verdict import (
 )
 from ranktop.sample import Sample, SourceState
 
+_LAST_UNIX_SECONDS = 253402300800.0
+"""The end of what a date can hold."""
 _MESSAGE = "open on this node, told by its exporter"
 _ADVICE = "open this node with `ranktop` there: evidence, reasons and advice stay on the node"
 
@@ -77,7 +79,7 @@ def _findings(series: Series, order: dict[tuple[str | None, str | None], int]) -
                 server=server,
                 rank=rank,
                 ranks=(rank,) if rank else (),
-                since=None if opened is None else iso_utc(opened),
+                since=iso_utc(opened) if opened is not None and 0 <= opened < _LAST_UNIX_SECONDS else None,
                 sources={"finding": "reported"},
                 advice=_ADVICE,
             )

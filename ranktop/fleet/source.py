@@ -31,7 +31,7 @@ class QuerySource(Protocol):
     """A Prometheus server, or whatever speaks its HTTP API. Both raise `SourceError`; neither tries again by itself."""
 
     def instant(self, query: str, at_unix_seconds: float | None = None) -> Answer:
-        """The value of every series now, or at that time. NaN is left out."""
+        """The value of every series now, or at that time. NaN and infinity are left out."""
         ...
 
     def over(self, query: str, start: float, end: float, step_seconds: float) -> Sequence[Track]:

@@ -59,6 +59,10 @@ def test_any_text_and_number_survive(pairs: list[tuple[str, float]]) -> None:
         assert read_back(render(values)) == expected(values)
 
 
+def test_a_name_that_is_no_text_costs_only_its_letters() -> None:
+    assert b'server="s?"' in render([Point(FINDING, ("A-CODE", "warn", "s\udcff", ""), 1.0)])
+
+
 @pytest.mark.tools("promtool")
 def test_promtool_finds_nothing_to_mend() -> None:
     done = subprocess.run(

@@ -67,10 +67,13 @@ def next_fleet_sort(sort: Sort) -> Sort:
 def arranged_nodes(rows: Sequence[NodeRow], sort: Sort, wanted: str = "") -> list[NodeRow]:
     """Nodes that match the filter, sorted within their groups; ties by name."""
     key = _KEYS[sort.keys[0]].value
+
+    def place(row: NodeRow) -> tuple[bool, float | str]:
+        value = key(row)
+        return (value is None) != sort.descending, 0.0 if value is None else value
+
     kept = [row for row in sorted(rows, key=lambda row: row.instance) if _matches(row, wanted)]
-    kept.sort(key=lambda row: (key(row) is not None, key(row) or 0), reverse=True) if sort.descending else kept.sort(
-        key=lambda row: (key(row) is None, key(row) or 0)
-    )
+    kept.sort(key=place, reverse=sort.descending)
     return sorted(kept, key=lambda row: (row.group is None, row.group or ""))
 
 
