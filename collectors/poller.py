@@ -42,6 +42,7 @@ class Poller:
 
     `local` runs from the start. `for_server` is asked once for every server that appears and gives the groups that
     read it; they end when the server does. `given` servers are read though they are no process of this node.
+    `head_start_seconds` keeps servers waiting at first, so that what a first screen needs of the host comes sooner.
 
     `wall` and `monotonic` are the node's clocks, which stamp what is read; `speed` says how many of their seconds a
     real one has (a stand-in node's can run fast). Sources are read, and waited for, in real time.
@@ -54,6 +55,7 @@ class Poller:
         *,
         given: Sequence[ServerProcess] = (),
         least_period_seconds: float = 0.0,
+        head_start_seconds: float = 0.0,
         wall: Callable[[], float] = time.time,
         monotonic: Callable[[], float] = time.monotonic,
         speed: float = 1.0,
@@ -62,6 +64,7 @@ class Poller:
         self._for_server = for_server
         self._given = tuple(given)
         self._least_period_seconds = least_period_seconds
+        self._head_start_seconds = head_start_seconds
         self._wall = wall
         self._monotonic = monotonic
         self._speed = speed
@@ -215,9 +218,11 @@ class Poller:
             if state == "ok" and collector.part == "events":
                 self._events.extend(value)
         if collector.part == "processes":
+            if not self._first_processes.is_set():
+                self._first_processes.set()
+                self._stop.wait(self._head_start_seconds)
             if state == "ok":
                 self._follow_servers(value)
-            self._first_processes.set()
 
     def _follow_servers(self, processes: Processes) -> None:
         all_servers = (self._with_given(processes) or processes).servers

@@ -67,10 +67,12 @@ class DemoStates:
         self._cached: dict[str, tuple[tuple[int, int], DemoState]] = {}
 
     def read(self, server: ServerProcess) -> DemoState:
-        """The newest state of one server's file. Raises SourceError with the reason why it is not believed."""
+        """The newest state of one server's file. NoData without one; SourceError says why it is not believed."""
         path = server.demo_state_path or ""
         try:
             fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        except FileNotFoundError:
+            raise NoData(f"the stand-in node's {path} is not there: it has ended", "absent") from None
         except OSError as error:
             raise SourceError(f"the stand-in node's {path}: {error.strerror} (is the demo still up?)") from error
         try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collectors.poller import Poller
     from ranktop.reconcile import Reconciler
     from ranktop.reconcile.launches import Launch
-    from ranktop.sample import ServerProcess
+    from ranktop.sample import Collector, ServerProcess
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -127,32 +127,47 @@ def make_session(node: NodeOptions) -> NvmlSession:
     return NvmlSession(hold=not node.release_nvml, proc_root=node.proc_root)
 
 
-def make_feed(node: NodeOptions, session: NvmlSession | None = None) -> Poller:
-    """A poller over this node's live sources, not started yet."""
+def make_feed(node: NodeOptions, session: NvmlSession | None = None, *, head_start_seconds: float = 0.0) -> Poller:
+    """A poller over this node's live sources, not started yet. `head_start_seconds` is that of the host's sources."""
     from collectors.poller import Poller
-    from collectors.registry import local_groups, server_groups
+    from collectors.registry import local_groups
 
+    local = local_groups(
+        proc_root=node.proc_root,
+        sys_root=node.sys_root,
+        only_pids=node.pids,
+        only_urls=node.urls,
+        session=session or make_session(node),
+    )
     return Poller(
-        local_groups(
-            proc_root=node.proc_root,
-            sys_root=node.sys_root,
-            only_pids=node.pids,
-            only_urls=node.urls,
-            session=session or make_session(node),
-            router_urls=node.router_urls,
-        ),
-        lambda server: server_groups(
-            server,
-            scrape_seconds=node.scrape_seconds,
-            proc_root=node.proc_root,
-            log_path=node.log,
-            log_command=node.log_command,
-        ),
+        [*local, *_router_groups(node)],
+        lambda server: _server_groups(server, node),
         given=[_server_of(url) for url in node.urls],
+        head_start_seconds=head_start_seconds,
         least_period_seconds=node.interval_seconds,
         wall=node.clock,
         monotonic=node.clock.monotonic,
         speed=node.clock.speed,
+    )
+
+
+def _router_groups(node: NodeOptions) -> Sequence[Sequence[Collector]]:
+    if not node.router_urls:
+        return ()
+    from collectors.router import RouterCollector
+
+    return [[RouterCollector(url)] for url in node.router_urls]
+
+
+def _server_groups(server: ServerProcess, node: NodeOptions) -> Sequence[Sequence[Collector]]:
+    from collectors.server_registry import server_groups
+
+    return server_groups(
+        server,
+        scrape_seconds=node.scrape_seconds,
+        proc_root=node.proc_root,
+        log_path=node.log,
+        log_command=node.log_command,
     )
 
 

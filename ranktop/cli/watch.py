@@ -16,6 +16,9 @@ from ranktop.cli.settings import load_settings
 from ranktop.reconcile import Verdict
 from ranktop.sample import GpuHold, Sample, SampleFeed
 
+_HEAD_START_SECONDS = 0.4
+"""About as long as Textual takes to import: asking servers meanwhile would only delay the first screen."""
+
 
 @click.command()
 @node_options
@@ -41,7 +44,7 @@ def show(
     """
     settings = load_settings()
     session = make_session(node)
-    feed = make_feed(node, session)
+    feed = make_feed(node, session, head_start_seconds=_HEAD_START_SECONDS)
     feed.start()
     reconciler = make_reconciler(node, remembered() if remembers else ())
     try:
