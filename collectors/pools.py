@@ -80,6 +80,9 @@ class PoolsCollector:
             raise ProcessLookupError(rank.pid)
         raw = procfs.read_file(f"{self._root}/{rank.pid}/maps", _MAPS_LIMIT_BYTES)
         self.maps_reads += 1
+        if not raw:
+            # It has given its memory back and is about to go.
+            raise ProcessLookupError(rank.pid)
         mappings = tuple(self._with_page_size(mapping) for mapping in parse_maps(raw, rank.pid))
         self._seen[key] = (sizes, now, mappings)
 

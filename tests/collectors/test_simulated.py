@@ -126,11 +126,15 @@ def test_no_regular_file(tmp_path: Path) -> None:
     for name, says in (
         ("fifo", "no regular file"),
         ("link", "Too many"),
-        ("none", "No such file"),
         (".", "no regular"),
     ):
         with pytest.raises(SourceError, match=says):
             DemoStates().read(server(tmp_path / name))
+
+
+def test_a_stand_in_that_has_ended_took_its_file_along(tmp_path: Path) -> None:
+    with pytest.raises(NoData, match="it has ended"):
+        DemoStates().read(server(tmp_path / "none"))
 
 
 def test_another_users_file(tmp_path: Path) -> None:

@@ -22,7 +22,8 @@ TIERS = (
     Scenario(
         "l2-never-read",
         "no prompt comes twice: L2 is written and never read",
-        findings=("L2-NEVER-READ", "L2-WHY"),
+        findings=("L2-NEVER-READ",),
+        may_follow=("L2-WHY",),
         worst="warn",
         shows_after_seconds=660.0,
         profile=Profile(requests_per_second=1.2, turns=1, first_pages=3, shared_prefix=False),

@@ -16,6 +16,7 @@ WATCHING = (
         "server-hung",
         "requests arrive, no batch runs any more",
         findings=("SERVER-HUNG",),
+        may_follow=("METRICS-STALE",),
         worst="critical",
         shows_after_seconds=100.0,
         hangs_after_seconds=15.0,

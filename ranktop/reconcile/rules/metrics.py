@@ -107,8 +107,25 @@ def _has_dp_attention(context: Context, server: str) -> bool:
     return bool(info is not None and info.args.get("enable_dp_attention"))
 
 
+def _is_stopping(context: Context, state: SourceState) -> bool:
+    """It was told to end after its last page; or that page is so young that the log may not have said so yet."""
+    last = state.at_unix_seconds
+    if last is None:
+        return False
+    if context.sample.at_unix_seconds - last < 2 * state.period_seconds:
+        return True
+    return any(
+        event.server == state.server and event.fields.get("signal") == "SIGTERM"
+        for event in context.incidents.of("signal", since_unix_seconds=last - state.period_seconds)
+    )
+
+
 def _should_answer(context: Context, state: SourceState) -> bool:
-    """A loading server has no port yet. One that answered before, or that was named by URL alone, should have."""
+    """A loading server has no port yet, one that ended has none. One that answered, or is known by its URL, should."""
+    if _is_stopping(context, state):
+        return False
     if state.server in context.seen_up:
         return True
+    if any(gone.process.server == state.server for gone in context.gone):
+        return False
     return any(server.id == state.server and server.pid is None for server in context.servers)
