@@ -30,7 +30,7 @@ from ranktop.reconcile.judge import (
 )
 from ranktop.reconcile.launches import Launch
 from ranktop.reconcile.lines.peaks import RankHbm, follow_hbm, with_hbm
-from ranktop.reconcile.lives import Lives, RankKey, follow
+from ranktop.reconcile.lives import Lives, RankKey, follow, living_mains
 from ranktop.reconcile.logged import LoggedServer, fold
 from ranktop.reconcile.phases import ServerPhases, follow_phases, phase_list
 from ranktop.reconcile.plans import ServerPlan, plan_server
@@ -82,6 +82,8 @@ class Reconciler:
         self._incidents = Incidents()
         self._ready_since: dict[str, float] = {}
         self._seen_up: set[str] = set()
+        self._starts: dict[str, int] = {}
+        """By server: start ticks of the main process last seen; 0 for one that is no process here."""
         self._within_plan_since: float | None = None
 
     def update(self, sample: Sample) -> Verdict:
@@ -154,6 +156,7 @@ class Reconciler:
         return tuple(launch for known in self._past.launches.values() for launch in known)
 
     def _remember(self, sample: Sample) -> None:
+        self._forget_ended(sample)
         self._digests = {
             server: digest(self._digests.get(server), page, _version(sample, server), _ranks(sample, server))
             for server, page in sample.metrics.items()
@@ -167,6 +170,16 @@ class Reconciler:
         if sample.host is not None and not server_ids(sample, self._logged):
             self._shmem_before_bytes = sample.host.shmem_bytes
         self._lives = follow(self._lives, sample)
+
+    def _forget_ended(self, sample: Sample) -> None:
+        """What an earlier process of a server has logged and answered is not the present one's."""
+        mains = living_mains(sample.processes) if sample.processes is not None else self._starts
+        for server, start in self._starts.items():
+            if mains.get(server) != start:
+                self._seen_up.discard(server)
+            if server in mains and mains[server] != start:
+                self._logged.pop(server, None)
+        self._starts = {**self._starts, **mains}
 
     def _note(
         self, sample: Sample, servers: Sequence[ServerVerdict], ranks: Sequence[RankVerdict], node: NodeVerdict
