@@ -69,9 +69,9 @@ def fleet(
         raise UsageProblem(f"fleet: {problem}") from problem
     access = Access(
         url=checked_url(url),
-        bearer=_secret(TOKEN),
+        bearer=secret(TOKEN),
         user=user,
-        password=_secret(PASSWORD),
+        password=secret(PASSWORD),
         headers=dict(_header(text) for text in headers),
         ca_file=ca_file,
         cert_file=cert_file,
@@ -105,7 +105,7 @@ def _header(text: str) -> tuple[str, str]:
     return name.strip(), value.strip()
 
 
-def _secret(name: str) -> str | None:
+def secret(name: str) -> str | None:
     """From the environment, or from the file that `<name>_FILE` names; never from a flag, which ps shows."""
     path = os.environ.get(f"{name}_FILE")
     if os.environ.get(name) or not path:

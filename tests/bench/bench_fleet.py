@@ -70,18 +70,22 @@ def main() -> None:
     print(f"page of 8 ranks: {len(page)} bytes, {page.count(b'ranktop_')} names")
     measured("page", lambda: render(points(verdict)))
     measured("page by prometheus_client", lambda: by_library(list(points(verdict))))
-    with tempfile.TemporaryDirectory() as folder, pages(lambda _: page) as address:
-        nodes = [target(address, f"node-{number:03}:9472", cluster="a") for number in range(NODES)]
-        with prometheus(Path(folder), nodes, scrape_seconds=5.0) as url:
-            source = Prometheus(Access(url))
-            answered(source, "ranktop_severity", NODES)
-            time.sleep(20)
-            scope = Scope(group="cluster")
-            measured(f"overview of {NODES} nodes", lambda: look(source, scope))
-            measured("overview of 1 node", lambda: look(source, Scope('instance="node-007:9472"')))
-            measured("one node of it, rank by rank", lambda: look_at_node(source, scope, "node-007:9472"))
-            now = time.time()
-            measured("strip of 15 min", lambda: look_back(source, scope, now - 900, now, 120))
+    with pages(lambda _: page) as address:
+        for count in (1, NODES):
+            nodes = [target(address, f"node-{number:03}:9472", cluster="a") for number in range(count)]
+            with tempfile.TemporaryDirectory() as folder, prometheus(Path(folder), nodes, scrape_seconds=5.0) as url:
+                fleet_of(count, Prometheus(Access(url)))
+
+
+def fleet_of(nodes: int, source: Prometheus) -> None:
+    """What the screen asks, once the server holds some history."""
+    answered(source, "ranktop_severity", nodes)
+    time.sleep(20)
+    scope = Scope(group="cluster")
+    measured(f"overview of {nodes} nodes", lambda: look(source, scope))
+    measured(f"one of {nodes}, rank by rank", lambda: look_at_node(source, scope, "node-000:9472"))
+    now = time.time()
+    measured(f"strip of {nodes} nodes, 15 min", lambda: look_back(source, scope, now - 900, now, 120))
 
 
 if __name__ == "__main__":
