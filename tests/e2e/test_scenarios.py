@@ -39,8 +39,7 @@ def _follow(scenario: Scenario) -> dict[str, str]:
     opened: dict[str, str] = {}
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        ends = time.monotonic() + _MOST_SPEED = 120.0
-_PATIENCE_SECONDS
+        ends = time.monotonic() + _PATIENCE_SECONDS
         complete = False
         try:
             while (left := ends - time.monotonic()) > 0:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from ranktop.reconcile import Reconciler, Verdict
 from ranktop.reconcile.history import Track
 from ranktop.reconcile.rules.headroom import time_to_limit_seconds
-from ranktop.sample import Host, Processes, Sample, ServerInfo
+from ranktop.sample import Event, Host, Processes, Sample, ServerInfo
 from support import samples
 
 PRIMARY = 120_000_012_288
@@ -35,6 +35,20 @@ def test_a_healthy_node_has_no_findings() -> None:
 def loading(sample: Sample) -> Sample:
     info = replace(sample.infos[samples.SERVER], is_ready=False)
     return replace(sample, infos={samples.SERVER: info})
+
+
+def refused(sample: Sample, last_page_seconds: float) -> Sample:
+    failing = samples.with_source(sample, "metrics", "error", "refused")
+    at = sample.at_unix_seconds - last_page_seconds
+    sources = tuple(
+        replace(state, at_unix_seconds=at, period_seconds=5.0) if state.name == "metrics" else state
+        for state in failing.sources
+    )
+    return replace(failing, sources=sources)
+
+
+def sigterm(at_unix_seconds: float) -> Event:
+    return Event(at_unix_seconds, "signal", "SIGTERM received", samples.SERVER, fields={"signal": "SIGTERM"})
 
 
 def unreadable_maps(sample: Sample) -> Sample:
@@ -81,9 +95,16 @@ def unreadable_maps(sample: Sample) -> Sample:
         ),
         pytest.param(
             "METRICS-OFF",
-            lambda s: samples.with_source(s, "metrics", "error", "refused"),
+            lambda s: refused(s, last_page_seconds=12.0),
             [("warn", ())],
             id="refused after it had answered",
+        ),
+        pytest.param("METRICS-OFF", lambda s: refused(s, last_page_seconds=4.0), [], id="one page missed"),
+        pytest.param(
+            "METRICS-OFF",
+            lambda s: replace(refused(s, last_page_seconds=12.0), events=(sigterm(s.at_unix_seconds - 11.0),)),
+            [],
+            id="refused after SIGTERM",
         ),
         pytest.param("METRICS-OFF", lambda s: replace(s, sources=()), [], id="no source state"),
         pytest.param(
