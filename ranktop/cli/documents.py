@@ -26,6 +26,7 @@ def check_document(verdict: Verdict, window_seconds: float | None) -> dict[str, 
         "node": {"lines": [_line(line) for line in verdict.node.lines]},
         "ranks": [_rank(rank) for rank in verdict.ranks],
         "tiers": msgspec.to_builtins(verdict.tiers),
+        "routers": msgspec.to_builtins(verdict.routers),
         "phases": [_phase(phase) for phase in verdict.phases],
         "findings": [msgspec.to_builtins(finding) for finding in verdict.findings],
     }
@@ -66,6 +67,11 @@ def _server(server: ServerVerdict) -> dict[str, Any]:
         "tiers": msgspec.to_builtins(server.tiers),
         "transfers": msgspec.to_builtins(server.transfers),
         "service": msgspec.to_builtins(server.service),
+        "load": msgspec.to_builtins(server.load),
+        "acceptance": msgspec.to_builtins(server.acceptance),
+        "traffic": msgspec.to_builtins(server.traffic),
+        "handoff": msgspec.to_builtins(server.handoff),
+        "prefetches": msgspec.to_builtins(server.prefetches),
     }
 
 

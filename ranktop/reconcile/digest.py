@@ -6,12 +6,14 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ranktop.reconcile.lines.rates import Gains
+from ranktop.reconcile.pd import handoff
 from ranktop.reconcile.reported import Reported
 from ranktop.reconcile.series import Series, seconds_between, window
-from ranktop.reconcile.service import service
+from ranktop.reconcile.service import acceptance, load, service
 from ranktop.reconcile.tiers import tier_shares, transfer_rates
-from ranktop.reconcile.verdict import Line, Service, TierShares, TransferRates
-from ranktop.sample import MetricsPage
+from ranktop.reconcile.traffic import traffic
+from ranktop.reconcile.verdict import Acceptance, Handoff, Line, Load, Service, TierShares, Traffic, TransferRates
+from ranktop.sample import MetricsPage, ServerInfo
 
 
 class RankDigest(NamedTuple):
@@ -23,39 +25,48 @@ class RankDigest(NamedTuple):
 
 
 class PageDigest(NamedTuple):
-    """Two pages and their derivations. `version` is what the shares were read with."""
+    """Two pages and their derivations, read with what the server says of itself (version, role)."""
 
     previous: MetricsPage | None
     page: MetricsPage
-    version: str | None
+    info: ServerInfo | None
     ranks: int
     series: Series
     gains: Gains
     tiers: TierShares
     transfers: TransferRates
     service: Service
+    load: Load
+    acceptance: Acceptance
+    traffic: Traffic
+    handoff: Handoff
     by_rank: dict[str, RankDigest]
     """By rank tag, filled as ranks are judged."""
 
 
-def digest(known: PageDigest | None, page: MetricsPage, version: str | None, ranks: int) -> PageDigest:
+def digest(known: PageDigest | None, page: MetricsPage, info: ServerInfo | None, ranks: int) -> PageDigest:
     """The digest of the newest page; the one that is known, where nothing changed."""
     if known is not None and known.page.at_unix_seconds == page.at_unix_seconds:
-        if (known.version, known.ranks) == (version, ranks):
+        if known.info is info and known.ranks == ranks:
             return known
         previous = known.previous
     else:
         previous = known.page if known is not None else None
-    gains = window(previous, page)
+    version = info.version if info is not None else None
+    gains, seconds = window(previous, page), seconds_between(previous, page)
     return PageDigest(
         previous,
         page,
-        version,
+        info,
         ranks,
         Series(page),
-        Gains(gains, seconds_between(previous, page), version, ranks),
+        Gains(gains, seconds, version, ranks),
         tier_shares(previous, page, version, gains),
         transfer_rates(previous, page, version, ranks, gains=gains),
         service(previous, page, gains),
+        load(gains, seconds),
+        acceptance(gains),
+        traffic(gains, seconds, version, ranks),
+        handoff(gains, seconds, info),
         {},
     )

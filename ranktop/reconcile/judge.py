@@ -26,16 +26,21 @@ from ranktop.reconcile.pageranks import page_tags
 from ranktop.reconcile.pins import Pins, judge_pins
 from ranktop.reconcile.plans import ServerPlan
 from ranktop.reconcile.pools import PoolMatch, match_pools
+from ranktop.reconcile.prefetches import prefetches
 from ranktop.reconcile.reported import Reported, reported
 from ranktop.reconcile.thresholds import Thresholds
 from ranktop.reconcile.verdict import (
+    Acceptance,
+    Handoff,
     Line,
+    Load,
     NodeVerdict,
     RankVerdict,
     ServerVerdict,
     Service,
     Source,
     TierShares,
+    Traffic,
     TransferRates,
 )
 from ranktop.sample import Processes, RankProcess, RankTag, Sample, ServerProcess
@@ -178,6 +183,11 @@ def _server(view: NodeView, server: str, process: ServerProcess | None, processe
         tiers=told.tiers if told else TierShares(detail="no metrics page"),
         transfers=told.transfers if told else TransferRates(),
         service=told.service if told else Service(),
+        load=told.load if told else Load(),
+        acceptance=told.acceptance if told else Acceptance(),
+        traffic=told.traffic if told else Traffic(),
+        handoff=told.handoff if told else Handoff(),
+        prefetches=prefetches(view.log, server, plan.launch.page_size if plan else None),
     )
 
 

@@ -48,12 +48,6 @@ def match_pools(expected: Sequence[ExpectedPool], mappings: Sequence[Mapping]) -
     return tuple(found[pool.line] for pool in expected)
 
 
-def unmatched(matches: Sequence[PoolMatch], mappings: Sequence[Mapping]) -> tuple[Mapping, ...]:
-    """Mappings that no pool claims: torch's pinned blocks, other shared memory."""
-    claimed = {(match.mapping.pid, match.mapping.start_address) for match in matches if match.mapping}
-    return tuple(mapping for mapping in mappings if (mapping.pid, mapping.start_address) not in claimed)
-
-
 def _nearest(pool: ExpectedPool, free: Sequence[Mapping]) -> Mapping | None:
     """The largest resident mapping between half and twice the plan; powers of two last, as torch rounds to them."""
     low, high = pool.planned_bytes / 2, pool.planned_bytes * 2

@@ -34,6 +34,7 @@ from ranktop.reconcile.lives import Lives, RankKey, follow, living_mains
 from ranktop.reconcile.logged import LoggedServer, fold
 from ranktop.reconcile.phases import ServerPhases, follow_phases, phase_list
 from ranktop.reconcile.plans import ServerPlan, plan_server
+from ranktop.reconcile.routers import RouterDigest, router_digest
 from ranktop.reconcile.rules import HISTORY_LINES, RULES, Context
 from ranktop.reconcile.serverpast import ServerPast
 from ranktop.reconcile.thresholds import Thresholds
@@ -71,6 +72,7 @@ class Reconciler:
         self._shmem_before_bytes: int | None = None
         self._plans: dict[str, tuple[_PlanKey, ServerPlan]] = {}
         self._digests: dict[str, PageDigest] = {}
+        self._routers: dict[str, RouterDigest] = {}
         self._lives = Lives()
         self._phases: dict[str, ServerPhases] = {}
         self._hbm: dict[RankKey, RankHbm] = {}
@@ -148,6 +150,7 @@ class Reconciler:
             headline_severity=severity,
             within_plan_since=self._within_plan_since,
             phases=phase_list(self._phases),
+            routers={url: told.latency for url, told in self._routers.items()},
         )
 
     @property
@@ -158,9 +161,10 @@ class Reconciler:
     def _remember(self, sample: Sample) -> None:
         self._forget_ended(sample)
         self._digests = {
-            server: digest(self._digests.get(server), page, _version(sample, server), _ranks(sample, server))
+            server: digest(self._digests.get(server), page, sample.infos.get(server), _ranks(sample, server))
             for server, page in sample.metrics.items()
         }
+        self._routers = {url: router_digest(self._routers.get(url), page) for url, page in sample.routers.items()}
         self._seen_up.update(sample.metrics)
         self._seen_up.update(sample.infos)
         self._past.log.record(sample.events)
@@ -235,11 +239,6 @@ def past_values(ranks: Sequence[RankVerdict], node: NodeVerdict) -> dict[LineKey
         if line.line in HISTORY_LINES and line.seen is not None:
             values["", "", line.line] = float(line.seen)
     return values
-
-
-def _version(sample: Sample, server: str) -> str | None:
-    info = sample.infos.get(server)
-    return info.version if info else None
 
 
 def _ranks(sample: Sample, server: str) -> int:

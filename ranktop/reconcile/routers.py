@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from ranktop.reconcile.histograms import quantile
 from ranktop.reconcile.verdict import ServiceLatency
 from ranktop.sample import MetricsPage, SeriesKey
@@ -13,6 +15,20 @@ _FAMILIES = (
     "sgl_router_request_duration_seconds",
 )
 _NOT_GENERATING = ("/health", "/liveness", "/readiness", "/metrics", "/v1/models", "/get_", "/workers", "/list_workers")
+
+
+class RouterDigest(NamedTuple):
+    """A router's newest page, and the latency between it and the page before."""
+
+    page: MetricsPage
+    latency: ServiceLatency
+
+
+def router_digest(known: RouterDigest | None, page: MetricsPage) -> RouterDigest:
+    """The digest of the newest page; the one that is known, where there is no newer page."""
+    if known is not None and known.page.at_unix_seconds == page.at_unix_seconds:
+        return known
+    return RouterDigest(page, admission_latency(known.page if known is not None else None, page))
 
 
 def admission_latency(previous: MetricsPage | None, current: MetricsPage) -> ServiceLatency:

@@ -29,6 +29,9 @@ class RankLabels(NamedTuple):
     pp: int
     tp: int
 
+    def __str__(self) -> str:
+        return f"{self.dp}/{self.pp}/{self.tp}"
+
 
 class Value(Struct, frozen=True):
     """A value for a rank. `group`: it is that of the rank's group, not the rank's own."""

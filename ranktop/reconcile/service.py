@@ -1,13 +1,10 @@
-"""How a server serves: latencies of the window, throughput, queues, acceptance, and whether its gauges still move."""
+"""How a server serves: latencies of the window, throughput, queues, acceptance."""
 
 from __future__ import annotations
 
-from msgspec import Struct
-
-from ranktop.reconcile.families import FAMILIES
 from ranktop.reconcile.histograms import latency, mean
 from ranktop.reconcile.series import Series, seconds_between, window
-from ranktop.reconcile.verdict import Service
+from ranktop.reconcile.verdict import Acceptance, Load, Service
 from ranktop.sample import MetricsPage
 
 _GENERATING = (
@@ -26,30 +23,6 @@ _GENERATING = (
     "/invocations",
     "/vertex_generate",
 )
-_STATS_NAMES = frozenset(
-    name for family in FAMILIES.values() if family.writer == "stats" for name in family.series_names
-)
-
-
-class Acceptance(Struct, frozen=True):
-    """Speculative decoding. `length_tokens`: accepted and bonus tokens a step, `ratio`: accepted drafts of all."""
-
-    length_tokens: float | None = None
-    ratio: float | None = None
-    verify_steps: float | None = None
-    """Verify steps in the window, None where they are not counted."""
-
-
-class Load(Struct, frozen=True):
-    """What a server took on in the window. Rates are None without a page before; requests are counted once a group."""
-
-    requests_per_second: float | None = None
-    prompt_tokens_per_second: float | None = None
-    mean_queue_seconds: float | None = None
-    retracted_requests: int | None = None
-    """None before the first: the counter does not exist until then."""
-    aborted_requests: int | None = None
-    window_seconds: float | None = None
 
 
 def load(gains: Series, seconds: float | None) -> Load:
@@ -96,20 +69,6 @@ def acceptance(gains: Series) -> Acceptance:
     lengths = [gains.own("sglang:spec_accept_length", rank) for rank in gains.leaders()]
     ratios = [gains.own("sglang:spec_accept_rate", rank) for rank in gains.leaders()]
     return Acceptance(_mean(lengths), _mean(ratios), gains.total("sglang:spec_verify_calls_total"))
-
-
-def is_standing_still(previous: MetricsPage, current: MetricsPage) -> bool:
-    """Whether no scheduler series moved between two pages although requests are open at the HTTP door.
-
-    Until 0.5.22 gauges freeze while a bootstrap queue is not empty; a hung scheduler looks alike.
-    """
-    if not active_requests(Series(current)):
-        return False
-    return _stats_points(previous) == _stats_points(current)
-
-
-def _stats_points(page: MetricsPage) -> frozenset[object]:
-    return frozenset(point for point in page.points if point[0].name in _STATS_NAMES)
 
 
 def _tokens_per_second(gains: Series, seconds: float | None) -> float | None:

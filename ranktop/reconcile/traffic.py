@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
-
 from ranktop.reconcile.series import Series
 from ranktop.reconcile.tiers import is_absent_zero, logical
+from ranktop.reconcile.verdict import Traffic
 
 _TOKENS = {
     "backup": "sglang:hicache_backup_tokens_total",
@@ -14,22 +13,6 @@ _TOKENS = {
 }
 _DROPPED = ("sglang:hicache_dropped_tokens_total", "sglang:hicache_write_rejected_tokens_total")
 _COPIES = {"backup": "sglang:hicache_backup", "load_back": "sglang:load_back"}
-
-
-class Traffic(Struct, frozen=True):
-    """Logical tokens a second: each counted once, however many ranks hold it. None: not counted here."""
-
-    backup_tokens_per_second: float | None = None
-    load_back_tokens_per_second: float | None = None
-    evicted_tokens_per_second: float | None = None
-    dropped_tokens_per_second: dict[str, float] = {}
-    """By `reason/pool`, dropped and rejected."""
-    prefetched_tokens_per_second: float | None = None
-    storage_backup_tokens_per_second: float | None = None
-    backup_copy_bytes_per_second: float | None = None
-    """Mean bandwidth of a rank's copies while they run: bytes over the time spent copying."""
-    load_back_copy_bytes_per_second: float | None = None
-    window_seconds: float | None = None
 
 
 def traffic(gains: Series, seconds: float | None, version: str | None, ranks: int | None = None) -> Traffic:

@@ -55,8 +55,44 @@ class TransferRates(Struct, frozen=True):
     source: Source | None = None
 
 
+class Traffic(Struct, frozen=True):
+    """What moved through a server's tiers: logical tokens a second, each counted once however many ranks hold it.
+
+    None: not counted here, or no page before.
+    """
+
+    backup_tokens_per_second: float | None = None
+    load_back_tokens_per_second: float | None = None
+    evicted_tokens_per_second: float | None = None
+    dropped_tokens_per_second: dict[str, float] = {}
+    """By `reason/pool`, dropped and rejected."""
+    prefetched_tokens_per_second: float | None = None
+    storage_backup_tokens_per_second: float | None = None
+    backup_copy_bytes_per_second: float | None = None
+    """Mean bandwidth of a rank's copies while they run: bytes over the time spent copying."""
+    load_back_copy_bytes_per_second: float | None = None
+    window_seconds: float | None = None
+
+
+class Prefetch(Struct, frozen=True):
+    """One request's read from storage, as its ranks logged it. All must hold a token for it to be of use, so token
+    counts are the fewest of any rank."""
+
+    request: str
+    at_unix_seconds: float
+    """When the last rank was through."""
+    outcome: str
+    """`success`, `dropped`, or why it was declined; empty where the version logs none."""
+    ranks: int
+    requested_tokens: int | None = None
+    completed_tokens: int | None = None
+    loaded_tokens: int | None = None
+    occupied_tokens: int | None = None
+    """Of L2, by all reads under way."""
+
+
 class ServiceLatency(Struct, frozen=True):
-    """Quantiles in seconds over the window."""
+    """Quantiles over the window, in seconds unless the field says otherwise."""
 
     p50: float | None = None
     p95: float | None = None
@@ -73,6 +109,55 @@ class Service(Struct, frozen=True):
     running: int | None = None
     queued: int | None = None
     http_active: int | None = None
+
+
+class Load(Struct, frozen=True):
+    """What a server took on in the window. Rates are None without a page before; requests are counted once a group."""
+
+    requests_per_second: float | None = None
+    prompt_tokens_per_second: float | None = None
+    mean_queue_seconds: float | None = None
+    retracted_requests: int | None = None
+    """None before the first: the counter does not exist until then."""
+    aborted_requests: int | None = None
+    window_seconds: float | None = None
+
+
+class Acceptance(Struct, frozen=True):
+    """Speculative decoding. `length_tokens`: accepted and bonus tokens a step, `ratio`: accepted drafts of all."""
+
+    length_tokens: float | None = None
+    ratio: float | None = None
+    verify_steps: float | None = None
+    """Verify steps in the window, None where they are not counted."""
+
+
+class RankTransfers(Struct, frozen=True):
+    """Means of one rank's transfers in the window. A rank that observed none has no histogram: None."""
+
+    mean_milliseconds: float | None = None
+    mean_gib_per_second: float | None = None
+
+
+class Handoff(Struct, frozen=True):
+    """Between prefill and decode, of one server. Counts are of the window, since the start without a page before."""
+
+    role: str | None = None
+    """None for a server that hands nothing off."""
+    queues: dict[str, int] = {}
+    """Requests by queue of the role, every DP group counted once. Frozen until 0.5.22 while nothing runs."""
+    bootstrap_milliseconds: ServiceLatency = ServiceLatency()
+    transfer_milliseconds: ServiceLatency = ServiceLatency()
+    bootstrap_failures: int | None = None
+    """Failed requests, counted once though every rank of a group counts them. None before the first."""
+    transfer_failures: int | None = None
+    retries: int | None = None
+    transfers: int | None = None
+    """Of the rank with the most: under LayerSplit every rank takes part in every transfer."""
+    bytes_per_second: float | None = None
+    ranks: dict[str, RankTransfers] = {}
+    """By the labels of scheduler series, `dp/pp/tp`."""
+    window_seconds: float | None = None
 
 
 class ServerVerdict(Struct, frozen=True):
@@ -95,6 +180,12 @@ class ServerVerdict(Struct, frozen=True):
     tiers: TierShares = TierShares()
     transfers: TransferRates = TransferRates()
     service: Service = Service()
+    load: Load = Load()
+    acceptance: Acceptance = Acceptance()
+    traffic: Traffic = Traffic()
+    handoff: Handoff = Handoff()
+    prefetches: tuple[Prefetch, ...] = ()
+    """The newest reads from storage that the log tells of, newest first."""
 
 
 class Phase(Struct, frozen=True):
@@ -167,3 +258,5 @@ class Verdict(Struct, frozen=True):
     headline_severity: str | None = None
     within_plan_since: float | None = None
     phases: tuple[Phase, ...] = ()
+    routers: dict[str, ServiceLatency] = {}
+    """Seconds from admission, by the URL of a router whose page is read."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ranktop.reconcile.pools import ExpectedPool, match_pools, round_up, unmatched
+from ranktop.reconcile.pools import ExpectedPool, match_pools, round_up
 from ranktop.sample import Mapping
 
 PRIMARY = ExpectedPool("host.primary", 62_220_288)
@@ -59,12 +59,6 @@ def test_out_of_reach_is_missing() -> None:
     assert primary.seen_bytes is None
 
 
-def test_what_no_pool_claims_is_listed_apart() -> None:
-    torch = mapped(1 << 20, 7)
-    maps = [mapped(62_222_336, 2), torch]
-    assert unmatched(match_pools([PRIMARY], maps), maps) == (torch,)
-
-
 @given(
     st.lists(st.integers(1, 10**6), min_size=1, max_size=4, unique=True),
     st.lists(st.integers(1, 3 * 10**6), max_size=8),
@@ -76,4 +70,3 @@ def test_no_mapping_is_claimed_twice_and_every_pool_answered(planned: list[int],
     assert [match.line for match in matches] == [pool.line for pool in pools]
     claimed = [match.mapping.start_address for match in matches if match.mapping]
     assert len(claimed) == len(set(claimed))
-    assert len(unmatched(matches, maps)) == len(maps) - len(claimed)

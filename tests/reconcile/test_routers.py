@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
-from ranktop.reconcile.routers import admission_latency
+from ranktop.reconcile.routers import admission_latency, router_digest
 from ranktop.sample import MetricsPage, SeriesKey
 
 
@@ -31,3 +32,11 @@ def test_a_router_that_restarted() -> None:
 def test_paths_that_generate_nothing_and_other_pages() -> None:
     assert admission_latency(None, page("smg_http_request_duration_seconds", "/health", 5, 5, 5)).p50 is None
     assert admission_latency(None, page("other_seconds", "/generate", 5, 5, 5)).p50 is None
+
+
+def test_a_page_is_read_once() -> None:
+    family = "smg_http_request_duration_seconds"
+    first = router_digest(None, page(family, "/generate", 50, 50, 50))
+    assert router_digest(first, first.page) is first
+    later = replace(page(family, "/generate", 50, 60, 60), at_unix_seconds=5.0)
+    assert router_digest(first, later).latency.p50 == 1.5

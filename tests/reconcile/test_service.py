@@ -1,4 +1,4 @@
-"""Latency quantiles of the window, queues once a group, and gauges that stand still under load."""
+"""Latency quantiles of the window, queues once a group."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ranktop.reconcile.histograms import buckets, mean, quantile
 from ranktop.reconcile.series import Series, window
-from ranktop.reconcile.service import acceptance, active_requests, is_standing_still, load, service
+from ranktop.reconcile.service import acceptance, active_requests, load, service
 from tests.reconcile.pages import page, sample_page
 
 INF = float("inf")
@@ -95,10 +95,3 @@ def test_http_requests_that_generate() -> None:
     assert active_requests(Series(page(text.format("/v1/chat/completions")))) == 3
     assert active_requests(Series(page(text.format("/server_info")))) == 0
     assert active_requests(Series(page("*token_usage 0"))) is None
-
-
-@pytest.mark.parametrize(("open_requests", "running_before", "is_still"), [(3, 2, True), (0, 2, False), (3, 1, False)])
-def test_standing_still(open_requests: int, running_before: int, is_still: bool) -> None:
-    text = '*http_requests_active{{endpoint="/generate"}} {0}\n*num_running_reqs{{tp_rank="0"}} {1}'
-    before = page(text.format(9, running_before))
-    assert is_standing_still(before, page(text.format(open_requests, 2), 5.0)) is is_still

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from ranktop.reconcile.series import window
-from ranktop.reconcile.traffic import Traffic, traffic
+from ranktop.reconcile.traffic import traffic
+from ranktop.reconcile.verdict import Traffic
 from tests.reconcile.pages import page, sample_page
 
 BYTES_PER_TOKEN = (656 + 132) * 79

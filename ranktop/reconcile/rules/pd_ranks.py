@@ -111,8 +111,7 @@ def _of_rank(context: Context, rank: RankVerdict, totals: Mapping[str, float]) -
         None,
     )
     if tag is not None:
-        labels = labels_of(tag)
-        return totals.get(f"{labels.dp}/{labels.pp}/{labels.tp}", 0.0)
+        return totals.get(str(labels_of(tag)), 0.0)
     plan = context.rank_plan(rank)
     return totals.get(f"{plan.dp}/{plan.pp}/{plan.tp}", 0.0) if plan is not None else 0.0
 
