@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import signal
 from collections.abc import Callable, Iterable
 from typing import ClassVar
 
@@ -9,7 +11,6 @@ from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
 
-from ranktop.sample import GpuHold
 from tui.actions import ACTIONS, VIEWS, help_keys, short_keys, view_keys
 from tui.draw.glyphs import Glyphs
 from tui.eventlog import EventLog
@@ -19,6 +20,7 @@ from tui.screens.help import HelpScreen
 from tui.screens.main import MainScreen
 from tui.themes import ThemeColors
 from tui.timekeys import ReplayTime, TimeKeys
+from tui.tools import NO_TOOLS, Failed, Recorder, Tools
 from tui.trails import Trails
 from tui.views.finding_detail import FindingDetail, as_markdown
 from tui.views.rank_detail import RankDetail
@@ -43,13 +45,22 @@ class RanktopApp(App[None]):
         *(Binding(action.keys, action.call, action.help, show=False) for action in ACTIONS),
     ]
 
-    def __init__(self, time: TimeKeys, themes: list[ThemeColors], glyphs: Glyphs, gpus: GpuHold | None = None) -> None:
-        """`themes` must not be empty; the first one is used from the start. `gpus` can be let go of, where given."""
+    def __init__(
+        self,
+        time: TimeKeys,
+        themes: list[ThemeColors],
+        glyphs: Glyphs,
+        tools: Tools = NO_TOOLS,
+        recorder: Recorder | None = None,
+    ) -> None:
+        """`themes` must not be empty; the first one is used from the start. `recorder` is one that runs already."""
         super().__init__()
         self._time = time
         self._themes = themes
         self._glyphs = glyphs
-        self._gpus = gpus
+        self._tools = tools
+        self.recorder = recorder
+        """The recording under way; whoever runs the app closes it."""
         self._palettes = {theme.name: Palette(theme) for theme in themes}
         self._trails = Trails()
         self._events = EventLog()
@@ -65,6 +76,9 @@ class RanktopApp(App[None]):
         return MainScreen(self._palettes[self.theme], self._glyphs)
 
     def on_mount(self) -> None:
+        # Textual leaves these to the default, which ends the process with the terminal in its other screen.
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            asyncio.get_running_loop().add_signal_handler(number, self.exit)
         self.call_after_refresh(self._tick)
         self.set_interval(TICK_SECONDS, self._tick)
 
@@ -75,6 +89,8 @@ class RanktopApp(App[None]):
     def _tick(self) -> None:
         """Goes on while the picture stands still or a modal is open."""
         verdict = self._time.tick()
+        if self.recorder is not None:
+            self.recorder.put(verdict.sample, verdict)
         self._trails.push(verdict)
         self._events.push(verdict)
         self._draw()
@@ -94,7 +110,10 @@ class RanktopApp(App[None]):
             self._rank,
             self._events.rows(),
         )
-        main.show(frame, self._stack[-1], self._time.moment())
+        moment = self._time.moment()
+        if self.recorder is not None:
+            moment = moment._replace(recording=self.recorder.status)
+        main.show(frame, self._stack[-1], moment)
         others = [("esc", f"filter {self._filter!r} off")] if self._filter else []
         main.show_keys(view_keys(), [*others, *short_keys()], self._stack[0].name)
 
@@ -202,17 +221,51 @@ class RanktopApp(App[None]):
         target = self._main.chosen()
         if isinstance(target, FindingTarget):
             self.copy_to_clipboard(as_markdown(target.finding))
-            self.notify(f"{target.finding.code} copied", markup=False)
+            self._tell(f"{target.finding.code} copied")
+
+    def action_toggle_recording(self) -> None:
+        if self.recorder is not None:
+            closed, self.recorder = self.recorder.stop(), None
+            self._tell("recording closed" if closed else "the disk does not answer; what was written can be read")
+        elif self._tools.new_recorder is None:
+            self._tell("nothing can be recorded here")
+        else:
+            try:
+                path, self.recorder = self._tools.new_recorder()
+            except Failed as problem:
+                self._tell(str(problem))
+            else:
+                self._tell(f"recording into {path}")
+        self._draw()
+
+    def action_ask_mark(self) -> None:
+        if self.recorder is None:
+            self._tell("no recording runs: r starts one")
+        else:
+            self._ask("mark: what happens now", self.recorder.mark)
+
+    def action_export(self) -> None:
+        shown = self._time.shown()
+        if shown is None or self._tools.export is None:
+            self._tell("nothing can be written here")
+            return
+        try:
+            self._tell(f"written to {self._tools.export(shown)}")
+        except Failed as problem:
+            self._tell(str(problem))
+
+    def _tell(self, text: str) -> None:
+        self.notify(text, markup=False)
 
     def action_toggle_gpus(self) -> None:
-        if self._gpus is None:
-            self.notify("there is no driver session here", markup=False)
-        elif self._gpus.is_released:
-            self._gpus.resume()
-            self.notify("GPUs are read again", markup=False)
+        if self._tools.gpus is None:
+            self._tell("there is no driver session here")
+        elif self._tools.gpus.is_released:
+            self._tools.gpus.resume()
+            self._tell("GPUs are read again")
         else:
-            self._gpus.release()
-            self.notify("GPUs are let go of at the next reading: one can be reset now", markup=False)
+            self._tools.gpus.release()
+            self._tell("GPUs are let go of at the next reading: one can be reset now")
 
     def action_show_help(self) -> None:
         if not isinstance(self.screen, HelpScreen):

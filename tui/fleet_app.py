@@ -116,7 +116,9 @@ class FleetApp(App[None]):
                 self._problem = str(problem)
             else:
                 self._failures, self._problem = 0, None
-                self._use(reading)
+                # What was opened or left meanwhile is asked for next; an answer about another node is no news.
+                if wanted.instance == self._wanted().instance:
+                    self._use(reading)
             self._draw()
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._wake.wait(), self._wait_seconds())
@@ -155,11 +157,11 @@ class FleetApp(App[None]):
 
     def _shown(self) -> tuple[Verdict, View]:
         reading, problem = self._reading, self._trouble()
-        if reading is None:
-            fleet = Fleet(self._wall(), ())
-            return fleet_verdict(fleet, self._where, problem or "asking"), FleetView(fleet, self._scope.group)
-        if reading.verdict is None:
-            return fleet_verdict(reading.fleet, self._where, problem), FleetView(reading.fleet, self._scope.group)
+        if reading is None or reading.verdict is None:
+            fleet = Fleet(self._wall(), ()) if reading is None else reading.fleet
+            view = self._stack[-1] if len(self._stack) > 1 else FleetView(fleet, self._scope.group)
+            verdict = fleet_verdict(fleet, self._where, problem)
+            return replace(verdict, headline="asking") if reading is None and problem is None else verdict, view
         verdict = reading.verdict
         if problem is not None:
             verdict = replace(verdict, headline=problem, headline_severity="warn")
@@ -169,7 +171,7 @@ class FleetApp(App[None]):
         """What came back, how old the picture is, when it is tried again."""
         if self._problem is None:
             return None
-        age = f"; shown is {time_of_day(self._reading.fleet.at_unix_seconds)}" if self._reading is not None else ""
+        age = f"; shown is {time_of_day(self._reading.at_unix_seconds)}" if self._reading is not None else ""
         return f"{self._problem}{age}; tried again within {self._wait_seconds():.0f} s"
 
     @property

@@ -60,11 +60,11 @@ def demo(
         with DemoNode(scenario, port=port, seed=seed, speed=speed) as node:
             if headless is not None:
                 return _headless(node, headless, seed)
-            from ranktop.cli.watch import show
+            from ranktop.cli.watch import Look, show
 
             node.wait_ready()
             with Rollout(node, seed):
-                return show(_options(node), theme=theme, ascii_only=ascii_only, mouse=not no_mouse)
+                return show(_options(node), Look(theme, ascii_only, not no_mouse))
     except DemoError as problem:
         raise UsageProblem(f"demo: {problem}") from problem
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,13 +15,23 @@ from ranktop.reconcile.grouping import rank_span
 from ranktop.reconcile.verdict import Verdict
 from ranktop.sample import Sample, SampleFeed
 
+if TYPE_CHECKING:
+    from tui.tools import Recorder
 
-def watch_plainly(feed: SampleFeed, judge: Callable[[Sample], Verdict], seconds: float | None = None) -> None:
+
+def watch_plainly(
+    feed: SampleFeed,
+    judge: Callable[[Sample], Verdict],
+    recorder: Recorder | None = None,
+    seconds: float | None = None,
+) -> None:
     """Until interrupted, or for so many seconds."""
     ends = None if seconds is None else time.monotonic() + seconds
     open_before: dict[tuple[str, str | None], Finding] = {}
     while ends is None or time.monotonic() < ends:
         verdict = judge(feed.sample())
+        if recorder is not None:
+            recorder.put(verdict.sample, verdict)
         open_now = {(finding.code, finding.server): finding for finding in verdict.findings}
         for text in changes(open_before, open_now):
             click.echo(text)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -12,9 +13,13 @@ from ranktop.cli.errors import OK, UsageProblem
 from ranktop.cli.launch_history import remember, remembered
 from ranktop.cli.node_options import NodeOptions, make_feed, make_reconciler, make_session, node_options
 from ranktop.cli.plain import watch_plainly
+from ranktop.cli.screen_tools import screen_tools, start_recorder
 from ranktop.cli.settings import load_settings
 from ranktop.reconcile import Verdict
 from ranktop.sample import GpuHold, Sample, SampleFeed
+
+if TYPE_CHECKING:
+    from tui.tools import Recorder
 
 _HEAD_START_SECONDS = 0.4
 """About as long as Textual takes to import: asking servers meanwhile would only delay the first screen."""
@@ -22,45 +27,45 @@ _HEAD_START_SECONDS = 0.4
 
 @click.command()
 @node_options
+@click.option("--record", "record_path", default=None, metavar="FILE", help="Record into this file meanwhile.")
 @click.option("--theme", default=None, metavar="NAME|FILE", help="Colour theme: a name or a TOML file.")
 @click.option("--ascii", "ascii_only", is_flag=True, help="Only ASCII signs.")
 @click.option("--no-mouse", is_flag=True, help="Leave the mouse to the terminal.")
-def watch(node: NodeOptions, theme: str | None, ascii_only: bool, no_mouse: bool) -> int:
+def watch(node: NodeOptions, record_path: str | None, theme: str | None, ascii_only: bool, no_mouse: bool) -> int:
     """Watch the SGLang servers of this node."""
-    return show(node, theme=theme, ascii_only=ascii_only, mouse=not no_mouse, remembers=True)
+    look = Look(theme, ascii_only, not no_mouse)
+    return show(node, look, record_path=record_path, remembers=True)
 
 
-def show(
-    node: NodeOptions,
-    *,
-    theme: str | None = None,
-    ascii_only: bool = False,
-    mouse: bool = True,
-    remembers: bool = False,
-) -> int:
+class Look(NamedTuple):
+    """How the screen is to look, as far as flags say."""
+
+    theme: str | None = None
+    ascii_only: bool = False
+    mouse: bool = True
+
+
+def show(node: NodeOptions, look: Look, *, record_path: str | None = None, remembers: bool = False) -> int:
     """Run the screen until the user quits. Reading starts before the screen's libraries are imported.
 
     `remembers`: compare with the launches of earlier runs, and keep those seen now for the next.
     """
-    settings = load_settings()
+    settings = load_settings().screen
+    look = Look(look.theme or settings.theme, look.ascii_only or settings.ascii, look.mouse and settings.mouse)
     session = make_session(node)
     feed = make_feed(node, session, head_start_seconds=_HEAD_START_SECONDS)
     feed.start()
     reconciler = make_reconciler(node, remembered() if remembers else ())
+    recorder = start_recorder(node, record_path) if record_path else None
     try:
         if not can_draw():
-            watch_plainly(feed, reconciler.update)
+            watch_plainly(feed, reconciler.update, recorder)
             return OK
-        return _draw(
-            feed,
-            reconciler.update,
-            theme or settings.screen.theme,
-            ascii_only or settings.screen.ascii,
-            mouse and settings.screen.mouse,
-            session,
-        )
+        return _draw(node, feed, reconciler.update, look, session, recorder)
     finally:
         feed.stop()
+        if recorder is not None:
+            recorder.stop()
         if remembers:
             remember(reconciler.launches)
 
@@ -73,12 +78,12 @@ def can_draw() -> bool:
 
 
 def _draw(
+    node: NodeOptions,
     feed: SampleFeed,
     judge: Callable[[Sample], Verdict],
-    theme: str,
-    ascii_only: bool,
-    mouse: bool,
+    look: Look,
     gpus: GpuHold,
+    recorder: Recorder | None,
 ) -> int:
     from tui.app import RanktopApp
     from tui.draw.glyphs import choose
@@ -86,10 +91,17 @@ def _draw(
     from tui.timekeys import LiveTime
 
     try:
-        first = load_theme(theme)
+        first = load_theme(look.theme or "")
         others = [load_theme(name) for name in packaged_themes() if name != first.name]
     except ThemeError as problem:
         raise UsageProblem(str(problem)) from problem
-    app = RanktopApp(LiveTime(feed, judge), [first, *others], choose(ascii_only), gpus)
-    app.run(mouse=mouse)
+    app = RanktopApp(
+        LiveTime(feed, judge), [first, *others], choose(look.ascii_only), screen_tools(node, gpus), recorder
+    )
+    try:
+        app.run(mouse=look.mouse)
+    finally:
+        # One that the user started with `r` is nobody else's to close.
+        if app.recorder is not None and app.recorder is not recorder:
+            app.recorder.stop()
     return app.return_code or OK

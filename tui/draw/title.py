@@ -8,11 +8,20 @@ from ranktop.clock import duration, time_of_day
 from ranktop.reconcile.verdict import ServerVerdict, Verdict
 from tui.draw.glyphs import Glyphs
 from tui.draw.spans import Span, TextLine, fit, line, plain, spread
+from tui.tools import RecorderStatus
 
 SEPARATOR = "   "
 
 
-def draw_title(verdict: Verdict, width: int, glyphs: Glyphs, *, mode: str, shown_at: float) -> TextLine:
+def draw_title(
+    verdict: Verdict,
+    width: int,
+    glyphs: Glyphs,
+    *,
+    mode: str,
+    shown_at: float,
+    recording: RecorderStatus | None = None,
+) -> TextLine:
     """Host, model, version, size of the launch; on the right how long it is up, the time and the mode."""
     sample = verdict.sample
     begin: list[Span | str] = [" ", Span(plain(sample.host_name), "strong", True)]
@@ -23,8 +32,21 @@ def draw_title(verdict: Verdict, width: int, glyphs: Glyphs, *, mode: str, shown
     elif verdict.servers:
         begin += [SEPARATOR, f"{len(verdict.servers)} servers, {len(verdict.ranks)} ranks"]
     up = _up(verdict.servers, sample.at_unix_seconds)
-    end = line(Span(f"{up}{time_of_day(shown_at)} ", "muted"), Span(mode, "warn" if mode == "paused" else "muted"), " ")
+    end = line(
+        Span(f"{up}{time_of_day(shown_at)} ", "muted"),
+        Span(mode, "warn" if mode.startswith("paused") else "muted"),
+        *_recording(recording),
+        " ",
+    )
     return spread(line(*begin), end, width)
+
+
+def _recording(status: RecorderStatus | None) -> tuple[Span, ...]:
+    if status is None:
+        return ()
+    if status.problem:
+        return (Span(f"   REC {plain(status.problem, 40)}", "warn", True),)
+    return (Span(f"   REC {status.used_bytes / 1e6:.1f} MB", "accent"),)
 
 
 def draw_headline(verdict: Verdict, width: int, glyphs: Glyphs) -> TextLine:

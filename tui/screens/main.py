@@ -17,6 +17,7 @@ from tui.draw.strip import draw_strip
 from tui.draw.title import draw_headline, draw_title
 from tui.palette import Palette
 from tui.timeline import Mark
+from tui.tools import RecorderStatus
 from tui.views.view import Frame, Page, Row, Target, View
 from tui.widgets.lines import Lines
 
@@ -28,6 +29,7 @@ class Moment(NamedTuple):
     when: float
     span: tuple[float, float] | None = None
     marks: Sequence[Mark] = ()
+    recording: RecorderStatus | None = None
 
 
 class MainScreen(Screen[None]):
@@ -50,7 +52,9 @@ class MainScreen(Screen[None]):
         if width <= 0:
             return
         top = [
-            draw_title(frame.verdict, width, glyphs, mode=moment.mode, shown_at=moment.when),
+            draw_title(
+                frame.verdict, width, glyphs, mode=moment.mode, shown_at=moment.when, recording=moment.recording
+            ),
             draw_headline(frame.verdict, width, glyphs),
         ]
         if moment.span is not None:

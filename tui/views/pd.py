@@ -1,54 +1,96 @@
-"""6 PD: prefill and decode: who is registered, who transfers, who fails."""
+"""6 PD: prefill and decode: what waits, how long a hand-off takes, who is registered, who transfers, who fails."""
 
 from __future__ import annotations
 
-from tui.draw.spans import Span, fit, line, plain
+from ranktop.reconcile.logged import tag_of
+from ranktop.reconcile.series import labels_of
+from ranktop.reconcile.verdict import Handoff, RankTransfers, RankVerdict, ServerVerdict
+from tui.draw import numbers
+from tui.draw.beside import beside
+from tui.draw.spans import Span, TextLine, fit, left, line, plain
 from tui.draw.table import Cell, Col, table
+from tui.views import latencies
 from tui.views.related import related
 from tui.views.values import seen_cell
 from tui.views.view import Frame, Page, RankTarget, Row
 
 _COLUMNS = (
-    Col("server", 21, align_left=True, weight=1),
-    Col("role", 8, align_left=True),
     Col("rank", 14, align_left=True),
     Col("registered", 10),
-    Col("transfers", 10),
-    Col("failures", 9),
-    Col("why", 8, align_left=True, grow=True),
+    Col("transfers", 9),
+    Col("failures", 8),
+    Col("mean", 8, weight=1),
+    Col("speed", 11),
+    Col("why", 7, align_left=True, grow=True),
 )
+_QUEUES = {
+    "num_prefill_bootstrap_queue_reqs": "bootstrap",
+    "num_prefill_inflight_queue_reqs": "in flight",
+    "num_decode_prealloc_queue_reqs": "prealloc",
+    "num_decode_transfer_queue_reqs": "transfer",
+    "num_decode_host_receive_queue_reqs": "host receive",
+    "num_queue_reqs": "waiting",
+}
+_MILLISECOND = 1e-3
 
 
 class PdView:
-    """A row a rank of every prefill and decode server on this node."""
+    """A block a prefill or decode server on this node, with a row a rank."""
 
     key = "6"
     name = "pd"
 
     def draw(self, frame: Frame) -> Page:
         rows = [*related(frame, "PD-"), Row(line(" " * frame.width))]
-        roles = {server.id: server.role for server in frame.verdict.servers if server.role in ("prefill", "decode")}
-        ranks = [rank for rank in frame.verdict.ranks if rank.server in roles]
-        if not ranks:
+        servers = [server for server in frame.verdict.servers if server.role in ("prefill", "decode")]
+        for server in servers:
+            rows += [Row(fit(text_line, frame.width, frame.glyphs.more)) for text_line in _server(server, frame)]
+            rows += [*_ranks(server, frame), Row(line(" " * frame.width))]
+        if not servers:
             text = "  no prefill or decode server on this node: every server here is unified"
             rows.append(Row(fit(line(Span(text, "muted")), frame.width)))
-            return Page((), tuple(rows))
-        cells: list[list[Cell]] = []
-        for rank in ranks:
-            shown = [rank.line(name) for name in ("pd.registered", "pd.transfers", "pd.failures")]
-            why = next((each.detail for each in shown if each.seen is None and each.detail), "")
-            cells.append(
-                [
-                    Span(plain(rank.server), "muted"),
-                    roles[rank.server] or "",
-                    Span(rank.rank, "strong"),
-                    *(seen_cell(each, frame.glyphs.missing) for each in shown),
-                    Span(plain(why), "muted"),
-                ]
-            )
-        header, body = table(_COLUMNS, cells, frame.width, frame.glyphs.more)
-        rows.append(Row(header))
-        rows += [
-            Row(text_line, RankTarget(rank.server, rank.rank)) for text_line, rank in zip(body, ranks, strict=True)
-        ]
         return Page((), tuple(rows))
+
+
+def _server(server: ServerVerdict, frame: Frame) -> list[TextLine]:
+    handoff, missing = server.handoff, frame.glyphs.missing
+    head: list[Span | str] = [" ", Span(plain(server.id), "strong"), Span(f"   {server.role}", "muted")]
+    for name, count in handoff.queues.items():
+        head += [Span(f"   {_QUEUES[name]} ", "muted"), str(count)]
+    told = {"bootstrap": handoff.bootstrap_milliseconds, "transfer": handoff.transfer_milliseconds}
+    table = latencies.latency_lines(told, missing, _MILLISECOND)
+    beside_it = max(0, frame.width - latencies.WIDTH - 2)
+    return [line(*head), *beside([(table, latencies.WIDTH), (_counts(handoff, missing), beside_it)])]
+
+
+def _counts(handoff: Handoff, missing: str) -> list[TextLine]:
+    """Failures are 0 before the first, as their counters appear with it."""
+    failures = f"{handoff.bootstrap_failures or 0} / {handoff.transfer_failures or 0}"
+    facts = {
+        "moved": numbers.rate(handoff.bytes_per_second, missing),
+        "boot/transfer failed": missing if handoff.role is None else failures,
+        "retries": missing if handoff.role is None else str(handoff.retries or 0),
+    }
+    return [line(" ", Span(left(name, 22), "muted"), text) for name, text in facts.items()]
+
+
+def _ranks(server: ServerVerdict, frame: Frame) -> list[Row]:
+    ranks = [rank for rank in frame.verdict.ranks if rank.server == server.id]
+    header, body = table(_COLUMNS, [_cells(rank, server, frame) for rank in ranks], frame.width, frame.glyphs.more)
+    targets = (RankTarget(rank.server, rank.rank) for rank in ranks)
+    return [Row(header), *(Row(text_line, target) for text_line, target in zip(body, targets, strict=True))]
+
+
+def _cells(rank: RankVerdict, server: ServerVerdict, frame: Frame) -> list[Cell]:
+    missing = frame.glyphs.missing
+    shown = [rank.line(name) for name in ("pd.registered", "pd.transfers", "pd.failures")]
+    why = next((each.detail for each in shown if each.seen is None and each.detail), "")
+    own = server.handoff.ranks.get(str(labels_of(tag_of(rank.rank))), RankTransfers())
+    mean, speed = own.mean_milliseconds, own.mean_gib_per_second
+    return [
+        Span(rank.rank, "strong"),
+        *(seen_cell(each, missing) for each in shown),
+        numbers.seconds(None if mean is None else mean * _MILLISECOND, missing),
+        missing if speed is None else f"{speed:.2f} GiB/s",
+        Span(plain(why), "muted"),
+    ]

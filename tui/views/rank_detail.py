@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tui.draw import numbers
-from tui.draw.beside import beside
-from tui.draw.chart import Chart, draw_chart
+from tui.draw.chart import Chart
+from tui.draw.chartpairs import chart_pairs
 from tui.draw.spans import line
 from tui.views.budget import BudgetView
 from tui.views.view import FindingTarget, Frame, Page, RankTarget, Row
@@ -36,13 +36,8 @@ class RankDetail:
             title, label = _CHARTS[name]
             return Chart(title, frame.trails.values(*self._target, name), label)
 
-        width = (frame.width - 3) // 2
-        rows: list[Row] = []
-        for pair in (("hbm.process", "host.anon"), ("l1.used", "l2.used"), ("rate.backup", "rate.load_back")):
-            blocks = [(draw_chart(trail(name), width, _CHART_HEIGHT, frame.glyphs), width) for name in pair]
-            rows += [Row(text_line) for text_line in beside(blocks)]
-        rows.append(Row(line(" " * frame.width)))
-        return tuple(rows)
+        charts = chart_pairs([trail(name) for name in _CHARTS], frame.width, _CHART_HEIGHT, frame.glyphs)
+        return tuple(Row(text_line) for text_line in (*charts, line(" " * frame.width)))
 
 
 def _gib(value: float) -> str:

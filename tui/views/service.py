@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from ranktop.reconcile.verdict import ServerVerdict, ServiceLatency
+from ranktop.reconcile.verdict import Acceptance, ServerVerdict
 from tui.draw import numbers
 from tui.draw.beside import beside
-from tui.draw.chart import Chart, draw_chart
-from tui.draw.spans import Span, TextLine, fit, left, line, plain, right
+from tui.draw.chart import Chart
+from tui.draw.chartpairs import chart_pairs
+from tui.draw.spans import Span, TextLine, fit, left, line, plain
+from tui.views import latencies
 from tui.views.related import related
 from tui.views.view import Frame, Page, Row
 
@@ -14,53 +16,71 @@ _CHART_HEIGHT = 8
 
 
 class ServiceView:
-    """Latencies over the window between the last two pages, per server; requests; throughput."""
+    """Latencies over the window between the last two pages, per server and router; requests; throughput."""
 
     key = "7"
     name = "service"
 
     def draw(self, frame: Frame) -> Page:
-        rows = [*related(frame, "SERVER-", "TIER-TTFT", "SPEC-", "METRICS-"), Row(line(" " * frame.width))]
+        blank = line(" " * frame.width)
+        lines: list[TextLine] = [blank]
         for server in frame.verdict.servers:
-            rows += [Row(fit(text_line, frame.width, frame.glyphs.more)) for text_line in _server(server, frame)]
-            rows.append(Row(line(" " * frame.width)))
+            lines += [*_server(server, frame), blank]
         if not frame.verdict.servers:
-            rows.append(Row(line(Span("  no server yet", "muted"))))
-        return Page((), tuple(rows))
+            lines.append(line(Span("  no server yet", "muted")))
+        for url, told in frame.verdict.routers.items():
+            lines.append(line(" ", Span(plain(url), "strong"), Span("   router: from admission", "muted")))
+            lines += [*latencies.latency_lines({"whole request": told}, frame.glyphs.missing), blank]
+        rows = (Row(fit(text_line, frame.width, frame.glyphs.more)) for text_line in lines)
+        return Page((), (*related(frame, "SERVER-", "TIER-TTFT", "SPEC-", "METRICS-"), *rows))
 
 
 def _server(server: ServerVerdict, frame: Frame) -> list[TextLine]:
     service, missing = server.service, frame.glyphs.missing
-    throughput = missing if service.tokens_per_second is None else f"{service.tokens_per_second:,.0f} tok/s"
     counts = (("running", service.running), ("queued", service.queued), ("http", service.http_active))
-    spans: list[Span | str] = [" ", Span(plain(server.id), "strong"), Span("   output ", "muted"), throughput]
+    spans: list[Span | str] = [" ", Span(plain(server.id), "strong")]
+    spans += [Span("   output ", "muted"), _amount(service.tokens_per_second, " tok/s", missing)]
     for name, count in counts:
-        spans += [Span(f"   {name} ", "muted"), missing if count is None else str(count)]
-    lines = [
-        line(*spans),
-        line(Span(f" {left('latency', 14)}{right('p50', 10)}{right('p95', 10)}{right('p99', 10)}", "muted")),
-    ]
-    for name, latency in (
-        ("first token", service.ttft_seconds),
-        ("between tokens", service.inter_token_seconds),
-        ("whole request", service.e2e_seconds),
-    ):
-        lines.append(_latency(name, latency, missing))
-    width = (frame.width - 3) // 2
+        spans += [Span(f"   {name} ", "muted"), _amount(count, "", missing)]
+    told = {
+        "first token": service.ttft_seconds,
+        "between tokens": service.inter_token_seconds,
+        "whole request": service.e2e_seconds,
+    }
+    table = latencies.latency_lines(told, missing)
     charts = (
         Chart("ttft p50", frame.trails.values(server.id, "", "ttft.p50"), _seconds),
         Chart("ttft p99", frame.trails.values(server.id, "", "ttft.p99"), _seconds),
         Chart("between tokens p50", frame.trails.values(server.id, "", "inter_token.p50"), _seconds),
         Chart("output tok/s", frame.trails.values(server.id, "", "throughput"), lambda value: f"{value:,.0f}"),
     )
-    for pair in (charts[:2], charts[2:]):
-        lines += beside([(draw_chart(chart, width, _CHART_HEIGHT, frame.glyphs), width) for chart in pair])
-    return lines
+    facts = beside([(table, latencies.WIDTH), (_load(server, missing), max(0, frame.width - latencies.WIDTH - 2))])
+    return [line(*spans), *facts, *chart_pairs(charts, frame.width, _CHART_HEIGHT, frame.glyphs)]
 
 
-def _latency(name: str, latency: ServiceLatency, missing: str) -> TextLine:
-    values = (latency.p50, latency.p95, latency.p99)
-    return line(" ", Span(left(name, 14), "muted"), *(right(numbers.seconds(value, missing), 10) for value in values))
+def _load(server: ServerVerdict, missing: str) -> list[TextLine]:
+    """What the server took on in the window, beside how long it took."""
+    load = server.load
+    requests = missing if load.requests_per_second is None else f"{load.requests_per_second:,.1f}/s"
+    failed = f"{_amount(load.retracted_requests, '', missing)} / {_amount(load.aborted_requests, '', missing)}"
+    facts = {
+        "requests": f"{requests}, {_amount(load.prompt_tokens_per_second, ' tok/s', missing)}",
+        "mean in queue": numbers.seconds(load.mean_queue_seconds, missing),
+        "retracted / aborted": failed,
+        "accepted a step": _accepted(server.acceptance, missing),
+    }
+    return [line(" ", Span(left(name, 20), "muted"), text) for name, text in facts.items()]
+
+
+def _accepted(told: Acceptance, missing: str) -> str:
+    if told.length_tokens is None:
+        return missing
+    ratio = "" if told.ratio is None else f" ({numbers.percent(told.ratio, missing)} %)"
+    return f"{told.length_tokens:.2f} tok{ratio}"
+
+
+def _amount(value: float | None, unit: str, missing: str) -> str:
+    return missing if value is None else f"{value:,.0f}{unit}"
 
 
 def _seconds(value: float) -> str:

@@ -4,27 +4,30 @@ from __future__ import annotations
 
 from ranktop.reconcile.verdict import RankVerdict, TierShares
 from tui.draw import numbers
-from tui.draw.beside import beside
-from tui.draw.chart import Chart, draw_chart
+from tui.draw.chart import Chart
+from tui.draw.chartpairs import chart_pairs
 from tui.draw.glyphs import bar
 from tui.draw.spans import Span, TextLine, fit, left, line, plain, right
 from tui.views.related import related
+from tui.views.tier_tokens import ledger_lines, read_lines, traffic_lines
 from tui.views.view import Frame, Page, Row
 
 _CHART_HEIGHT = 7
 
 
 class TiersView:
-    """Shares, transfers and occupancy over the last quarter of an hour."""
+    """Shares and transfers over the last quarter of an hour, tokens a second, reads from storage, occupancy."""
 
     key = "3"
     name = "tiers"
 
     def draw(self, frame: Frame) -> Page:
         rows = [*related(frame, "L2-", "L3-", "TIER-", "SPEC-"), _blank(frame)]
-        rows += [Row(text_line) for text_line in _shares(frame)]
+        rows += [Row(text_line) for text_line in (*_shares(frame), *ledger_lines(frame))]
         rows.append(_blank(frame))
         rows += [Row(text_line) for text_line in _charts(frame)]
+        rows.append(_blank(frame))
+        rows += [Row(text_line) for text_line in (*traffic_lines(frame), *read_lines(frame))]
         rows.append(_blank(frame))
         rows += [Row(text_line) for text_line in _occupancy(frame)]
         return Page((), tuple(rows))
@@ -75,12 +78,7 @@ def _charts(frame: Frame) -> tuple[TextLine, ...]:
         Chart("L1>L2 backup", trails.node("transfers.backup"), rate),
         Chart("L2>L1 load-back", trails.node("transfers.load_back"), rate),
     ]
-    width = (frame.width - 3) // 2
-    lines: list[TextLine] = []
-    for pair in (charts[:2], charts[2:]):
-        blocks = [(draw_chart(chart, width, _CHART_HEIGHT, frame.glyphs), width) for chart in pair]
-        lines += beside(blocks)
-    return tuple(lines)
+    return chart_pairs(charts, frame.width, _CHART_HEIGHT, frame.glyphs)
 
 
 def _occupancy(frame: Frame) -> list[TextLine]:

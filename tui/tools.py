@@ -1,0 +1,49 @@
+"""What the app can do besides drawing, given by whoever starts it: a replay records nothing, a test resets no GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
+
+from ranktop.reconcile.verdict import Verdict
+from ranktop.sample import GpuHold, Sample
+
+
+class RecorderStatus(Protocol):
+    """How a recording stands. `problem` is one line while the disk refuses."""
+
+    @property
+    def used_bytes(self) -> int: ...
+
+    @property
+    def problem(self) -> str | None: ...
+
+
+class Recorder(Protocol):
+    """A recording under way. `put` never waits."""
+
+    @property
+    def status(self) -> RecorderStatus: ...
+
+    def put(self, sample: Sample, verdict: Verdict | None = None) -> None: ...
+
+    def mark(self, text: str) -> None: ...
+
+    def stop(self) -> bool: ...
+
+
+class Failed(Exception):  # noqa: N818 - one line for the user
+    """A tool could not do its work: what was tried, what came back."""
+
+
+class Tools(NamedTuple):
+    """None where a tool is not to be had here. Each raises Failed with one line."""
+
+    gpus: GpuHold | None = None
+    new_recorder: Callable[[], tuple[str, Recorder]] | None = None
+    """Starts a recording; gives the file's name and the recorder."""
+    export: Callable[[Verdict], str] | None = None
+    """Writes what is shown as a document; gives the file's name."""
+
+
+NO_TOOLS = Tools()

@@ -1,0 +1,28 @@
+"""Quantiles as a small table: a name and p50, p95, p99 in a line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ranktop.reconcile.verdict import ServiceLatency
+from tui.draw import numbers
+from tui.draw.spans import Span, TextLine, left, line, right
+
+WIDTH = 45
+_NAME = 14
+
+
+def latency_lines(latencies: Mapping[str, ServiceLatency], missing: str, unit_seconds: float = 1.0) -> list[TextLine]:
+    """A header, and a line of `WIDTH` cells for each name. `unit_seconds`: what a value of 1 stands for."""
+    header = f" {left('latency', _NAME)}{right('p50', 10)}{right('p95', 10)}{right('p99', 10)}"
+    return [
+        line(Span(header, "muted")),
+        *(_line(name, told, missing, unit_seconds) for name, told in latencies.items()),
+    ]
+
+
+def _line(name: str, told: ServiceLatency, missing: str, unit_seconds: float) -> TextLine:
+    values = (None if value is None else value * unit_seconds for value in (told.p50, told.p95, told.p99))
+    return line(
+        " ", Span(left(name, _NAME), "muted"), *(right(numbers.seconds(value, missing), 10) for value in values)
+    )
