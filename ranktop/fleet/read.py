@@ -37,6 +37,11 @@ class Reading(NamedTuple):
     node: NodeRow | None = None
     verdict: Verdict | None = None
 
+    @property
+    def at_unix_seconds(self) -> float:
+        """The moment that is shown."""
+        return self.fleet.at_unix_seconds if self.verdict is None else self.verdict.sample.at_unix_seconds
+
 
 def read(source: QuerySource, scope: Scope, wanted: Wanted, before: Reading | None) -> Reading:
     """Two or three queries, one after the other. Raises SourceError."""

@@ -10,6 +10,7 @@ from textual.pilot import Pilot
 
 from collectors.prometheus import Access, Prometheus
 from ranktop.fleet.queries import Scope
+from ranktop.fleet.source import Answer, Row, Track
 from support import fleet
 from support.http_answers import closed_port, hanging
 from support.prometheus import answered, pages, prometheus, target
@@ -19,7 +20,8 @@ from tui.screens.help import HelpScreen
 from tui.themes import load_theme
 from tui.widgets.lines import Lines
 
-pytestmark = [pytest.mark.tools("prometheus"), pytest.mark.xdist_group("prometheus")]
+pytestmark = pytest.mark.xdist_group("prometheus")
+real = pytest.mark.tools("prometheus")
 
 SGLANG = b"""sglang:num_running_reqs{tp_rank="0"} 5
 sglang:num_running_reqs{tp_rank="1"} 5
@@ -78,6 +80,7 @@ async def until(pilot: Pilot[None], app: App[None], words: str, seconds: float =
     raise AssertionError(f"{words!r} never came:\n{text_of(app)}")
 
 
+@real
 async def test_it_shows_the_worst_node_first_and_nodes_without_exporter_as_such(url: str) -> None:
     app = make_app(url)
     async with app.run_test(size=(160, 40)) as pilot:
@@ -93,6 +96,7 @@ async def test_it_shows_the_worst_node_first_and_nodes_without_exporter_as_such(
     assert "node-a:30000" not in text, "its exporter speaks for it"
 
 
+@real
 async def test_enter_opens_the_ranks_and_escape_comes_back(url: str) -> None:
     app = make_app(url)
     async with app.run_test(size=(160, 45)) as pilot:
@@ -109,6 +113,7 @@ async def test_enter_opens_the_ranks_and_escape_comes_back(url: str) -> None:
         await until(pilot, app, "cluster y")
 
 
+@real
 async def test_a_node_without_exporter_opens_with_what_there_is(url: str) -> None:
     app = make_app(url)
     async with app.run_test(size=(160, 45)) as pilot:
@@ -117,6 +122,7 @@ async def test_a_node_without_exporter_opens_with_what_there_is(url: str) -> Non
         assert "running 5" in await until(pilot, app, "no exporter of ranktop on this node")
 
 
+@real
 async def test_filter_sort_and_help(url: str) -> None:
     app = make_app(url)
     async with app.run_test(size=(160, 40)) as pilot:
@@ -131,6 +137,7 @@ async def test_filter_sort_and_help(url: str) -> None:
         assert isinstance(app.screen, HelpScreen)
 
 
+@real
 async def test_back_in_time_there_was_nothing_and_live_is_as_before(url: str) -> None:
     app = make_app(url)
     async with app.run_test(size=(160, 40)) as pilot:
@@ -155,6 +162,7 @@ async def test_a_server_that_is_away_is_said_and_keys_stay_live(kind: str) -> No
         assert app.return_code == 0
 
 
+@real
 async def test_it_recovers_alone(url: str) -> None:
     app = make_app(url)
     good, app._source = app._source, Prometheus(Access(closed_port()))
@@ -162,3 +170,32 @@ async def test_it_recovers_alone(url: str) -> None:
         await until(pilot, app, "tried again within")
         app._source = good
         assert "tried again" not in await until(pilot, app, "node-b")
+
+
+class Drifted:
+    """A source without a server: two nodes of one model that differ in their version."""
+
+    def instant(self, query: str, at_unix_seconds: float | None = None) -> Answer:
+        rows: list[Row] = []
+        for name, version in (("a:1", "0.5.18"), ("b:1", "0.5.23")):
+            rows += [
+                Row({"ranktop_part": "severity", "instance": name}, 0.0),
+                Row(
+                    {"ranktop_part": "servers", "instance": name, "server": "s", "model": "m", "version": version}, 1.0
+                ),
+            ]
+        return Answer(tuple(rows) if "ranktop_part" in query else ())
+
+    def over(self, query: str, start: float, end: float, step_seconds: float) -> list[Track]:
+        return []
+
+
+async def test_a_finding_across_nodes_opens_with_its_evidence() -> None:
+    app = FleetApp(Drifted(), Scope(), "fleet by test", [load_theme("night")], UNICODE)
+    async with app.run_test(size=(160, 40)) as pilot:
+        await until(pilot, app, "LAUNCH-DRIFT")
+        await pilot.press("down", "down", "down", "enter")
+        text = await until(pilot, app, "start these servers from one launch")
+        assert "0.5.23" in text
+        await pilot.press("escape")
+        await until(pilot, app, "free GiB")
