@@ -36,8 +36,12 @@ QUERIES = [(panel["title"], query["expr"]) for panel in DASHBOARD["panels"] for 
 
 @pytest.mark.tools("promtool")
 def test_rules_hold() -> None:
-    for command in (["check", "rules", RULES], ["test", "rules", RULES.with_name("ranktop.rules.test.yml")]):
-        done = subprocess.run(["promtool", *command], capture_output=True, text=True, check=False)
+    for command in (
+        ["check", "config", "scrape.yml"],
+        ["check", "rules", RULES.name],
+        ["test", "rules", "ranktop.rules.test.yml"],
+    ):
+        done = subprocess.run(["promtool", *command], cwd=RULES.parent, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
 
 
