@@ -14,7 +14,7 @@ import pytest
 
 from support.command import RANKTOP, ranktop
 
-pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("demo")]
+pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("demo0")]
 
 
 @contextmanager

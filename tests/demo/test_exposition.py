@@ -12,11 +12,11 @@ from typing import NamedTuple
 
 import pytest
 
-from ranktop.demo.exposition import SCHEDULER_FAMILIES, TOKENIZER_FAMILIES, render
+from ranktop.demo.exposition import SCHEDULER_FAMILIES, TOKENIZER_FAMILIES, render, scheduler_families
 from ranktop.demo.launcher import DemoNode
 from ranktop.demo.sizes import pool_sizes
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("demo0")]
 
 _LINE = re.compile(r"^([^{ ]+)(?:\{(.*)\})? (\S+)$")
 # A real server has it; the samples' driver has no HTTP layer (samples/README.md).
@@ -115,3 +115,15 @@ def test_a_file_that_is_being_created_is_waited_for(tmp_path: Path) -> None:
     young.touch()
     threading.Timer(0.05, lambda: young.write_bytes(struct.pack("ii", 8, 0))).start()
     assert render(str(tmp_path)) == b""
+
+
+@pytest.mark.shared
+def test_radix_series_of_0_5_23_carry_their_rank(shared: Path) -> None:
+    page = _page((shared / "samples" / "0.5.23_tp8_allsched_hicache_l2l3_scrape3.prom").read_text())
+    own_labels = {"model_name", "engine_type", "tp_rank", "pp_rank", "moe_ep_rank"}
+    for name, family in scheduler_families("0.5.23").items():
+        if family.common[0] == "cache_type":
+            assert page.labels[f"sglang:{name}"] == {frozenset((*family.common, *family.extra))}
+            assert not family.buckets or len(page.bounds[f"sglang:{name}"]) == len(family.buckets) + 1
+        else:
+            assert set(family.common) == own_labels

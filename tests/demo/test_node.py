@@ -18,7 +18,7 @@ from ranktop.demo.sizes import pool_sizes
 from ranktop.demo.state import resident_shmem_bytes
 from ranktop.sample.demo_state import DemoState
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("demo0")]
 
 
 def _get(node: DemoNode, path: str) -> bytes:
@@ -106,7 +106,7 @@ def test_the_state_file_is_private_whole_and_simulated(node: DemoNode) -> None:
 
 
 def test_two_nodes_do_not_meet(node: DemoNode) -> None:
-    with DemoNode() as other:
+    with DemoNode("cp1-fallback") as other:
         other.wait_ready(60.0)
         assert other.url != node.url
         assert other.directory != node.directory
