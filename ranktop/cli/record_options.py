@@ -48,11 +48,11 @@ def opened(path: str, salvaged: bool = False) -> Generator[Recording]:
     from ranktop.recording.salvage import salvage
 
     try:
-        recording = salvage(path).recording if salvaged else Recording(path)
+        with salvage(path).recording if salvaged else Recording(path) as recording:
+            yield recording
     except RecordingError as problem:
+        # Also of a page that is damaged and needed only later.
         raise NothingToLookAt(str(problem)) from problem
-    with recording:
-        yield recording
 
 
 def said_damage(recording: Recording) -> None:
