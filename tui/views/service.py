@@ -64,7 +64,8 @@ def _load(server: ServerVerdict, missing: str) -> list[TextLine]:
     requests = missing if load.requests_per_second is None else f"{load.requests_per_second:,.1f}/s"
     failed = f"{_amount(load.retracted_requests, '', missing)} / {_amount(load.aborted_requests, '', missing)}"
     facts = {
-        "requests": f"{requests}, {_amount(load.prompt_tokens_per_second, ' tok/s', missing)}",
+        "requests": requests,
+        "prompt": _amount(load.prompt_tokens_per_second, " tok/s", missing),
         "mean in queue": numbers.seconds(load.mean_queue_seconds, missing),
         "retracted / aborted": failed,
         "accepted a step": _accepted(server.acceptance, missing),
