@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ranktop.cli.errors import OK, NothingToLookAt, UsageProblem
+from ranktop.cli.history import record_history
 from ranktop.cli.node_options import NodeOptions, make_feed, make_reconciler, node_options
 from ranktop.cli.record_options import DURATION, SIZE
 
@@ -29,6 +30,11 @@ _FIRST_LOOK_SECONDS = 3.0
 @click.option("--max-size", type=SIZE, metavar="SIZE", help="Drop the oldest minutes beyond 500M, 2G.")
 @click.option("--max-age", type=DURATION, metavar="TIME", help="Drop minutes that are older than 12h, 7d.")
 @click.option("--overwrite", is_flag=True, help="Replace a recording that is there already.")
+@click.option("--from-prometheus", "prometheus", metavar="URL", help="Record what a Prometheus server kept, then end.")
+@click.option("--instance", metavar="NAME", help="With --from-prometheus: the server's `instance` label.")
+@click.option("--start", default="-1h", show_default=True, metavar="TIME", help="With --from-prometheus.")
+@click.option("--end", default=None, metavar="TIME", help="With --from-prometheus. Default: now.")
+@click.option("--step", default=15.0, type=click.FloatRange(1, 3600), show_default=True, help="Seconds of a sample.")
 def record(
     node: NodeOptions,
     output: str,
@@ -36,8 +42,27 @@ def record(
     max_size: int | None,
     max_age: float | None,
     overwrite: bool,
+    prometheus: str | None,
+    instance: str | None,
+    start: str,
+    end: str | None,
+    step: float,
 ) -> int:
     """Record this node until stopped: SIGTERM, SIGHUP and Ctrl-C close the file."""
+    if prometheus is not None:
+        if instance is None:
+            raise UsageProblem("record: --from-prometheus needs --instance (the label of the server's target)")
+        return record_history(
+            prometheus,
+            instance,
+            output,
+            make_reconciler(node),
+            start=start,
+            end=end,
+            step_seconds=step,
+            given=_given_launch(node),
+            overwrite=overwrite,
+        )
     stopped = _until_a_signal()
     feed, reconciler = make_feed(node), make_reconciler(node)
     recorder = make_recorder(node, output, max_bytes=max_size, max_age_seconds=max_age, overwrite=overwrite)
