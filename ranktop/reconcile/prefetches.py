@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from itertools import islice
 
@@ -10,11 +11,11 @@ from ranktop.reconcile.verdict import Prefetch
 from ranktop.sample import Event
 
 _NEWEST_EVENTS = 64
-_NEWEST_REQUESTS = 8
+_NEWEST_READS = 8
 
 
 def prefetches(log: EventLog, server: str, page_tokens: int | None = None) -> tuple[Prefetch, ...]:
-    """The newest eight requests that read from storage, newest first. `page_tokens` is the page size of the launch.
+    """The newest eight reads from storage, newest first. `page_tokens` is the page size of the launch.
 
     Every rank logs its own end of a read (`HiCache prefetch success|dropped|declined`, `cache_controller.py` and
     `hiradix_cache.py` of 0.5.18); how much was asked for, at its begin (`Prefetching N pages`), is logged for debug.
@@ -22,13 +23,17 @@ def prefetches(log: EventLog, server: str, page_tokens: int | None = None) -> tu
     ended = [*log.all_of(server, "prefetch"), *log.all_of(server, "prefetch_declined")]
     if not ended:
         return ()
-    by_request: dict[str, list[Event]] = {}
+    reads: dict[tuple[str, int], list[Event]] = {}
+    turns = Counter[tuple[str, str | None]]()
     for event in islice(sorted(ended, key=_when, reverse=True), _NEWEST_EVENTS):
-        by_request.setdefault(str(event.fields.get("rid", "")), []).append(event)
+        request = str(event.fields.get("rid", ""))
+        # A rank that ends the same request's read once more has read twice.
+        reads.setdefault((request, turns[request, event.rank]), []).append(event)
+        turns[request, event.rank] += 1
     pages = {event.fields.get("rid"): event.fields.get("pages") for event in log.all_of(server, "prefetch_begin")}
     return tuple(
         _read(request, events, pages.get(request), page_tokens)
-        for request, events in islice(by_request.items(), _NEWEST_REQUESTS)
+        for (request, _), events in islice(reads.items(), _NEWEST_READS)
     )
 
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from ranktop.reconcile.histograms import latency, mean
 from ranktop.reconcile.series import Series, seconds_between, window
+from ranktop.reconcile.series_by_version import has_family
 from ranktop.reconcile.verdict import Acceptance, Load, Service
 from ranktop.sample import MetricsPage
 
+_RETRACTED = "sglang:num_retracted_requests_total"
+_ABORTED = "sglang:num_aborted_requests_total"
 _GENERATING = (
     "/generate",
     "/v1/completions",
@@ -25,7 +28,7 @@ _GENERATING = (
 )
 
 
-def load(gains: Series, seconds: float | None) -> Load:
+def load(gains: Series, seconds: float | None, version: str | None) -> Load:
     """Requests, queue time and retractions of a window (`series.window`); totals when there is no page before."""
     requests, prompt = gains.total("sglang:num_requests_total"), gains.total("sglang:prompt_tokens_total")
     return Load(
@@ -33,8 +36,8 @@ def load(gains: Series, seconds: float | None) -> Load:
         None if prompt is None or seconds is None else prompt / seconds,
         # Every rank of a group observes the same requests, so the mean over all is the mean of one.
         mean(gains, "sglang:queue_time_seconds"),
-        _whole(gains.most_over_groups("sglang:num_retracted_requests_total")),
-        _whole(gains.total("sglang:num_aborted_requests_total")),
+        _counted(gains.most_over_groups(_RETRACTED), _RETRACTED, version),
+        _counted(gains.total(_ABORTED), _ABORTED, version),
         seconds,
     )
 
@@ -87,6 +90,13 @@ def _mean(values: list[float | None]) -> float | None:
     # 0 stands for "no verify step yet": a step always yields its bonus token.
     known = [value for value in values if value]
     return sum(known) / len(known) if known else None
+
+
+def _counted(value: float | None, name: str, version: str | None) -> int | None:
+    """The counter appears with its first event: until then it is 0, where the version has it."""
+    if value is None:
+        return 0 if has_family(name, version) else None
+    return int(value)
 
 
 def _whole(value: float | None) -> int | None:

@@ -118,7 +118,6 @@ class Load(Struct, frozen=True):
     prompt_tokens_per_second: float | None = None
     mean_queue_seconds: float | None = None
     retracted_requests: int | None = None
-    """None before the first: the counter does not exist until then."""
     aborted_requests: int | None = None
     window_seconds: float | None = None
 

@@ -48,6 +48,11 @@ def test_a_genuine_line_has_every_field() -> None:
     assert prefetches(log, A) == (Prefetch("8f1d0c", 1.0, "success", 1, None, 6400, 6400, 128),)
 
 
+def test_a_request_that_is_read_again_is_another_read() -> None:
+    ends = [ended(at, rank, "x", loaded_tokens=int(at)) for at in (1.0, 2.0) for rank in ("TP0", "TP1")]
+    assert [(one[2], one[5]) for one in of(*ends)] == [(2, 2), (2, 1)]
+
+
 def test_newest_first_and_no_more_than_eight() -> None:
     found = of(*(ended(float(at), "TP0", f"r{at}", loaded_tokens=at) for at in range(20)))
     assert [one[0] for one in found] == [f"r{at}" for at in range(19, 11, -1)]

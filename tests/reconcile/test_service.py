@@ -82,12 +82,18 @@ def test_genuine_pages(shared: Path) -> None:
 @pytest.mark.parametrize("version", ["0.5.18", "0.5.23"])
 def test_load_of_a_window(shared: Path, version: str) -> None:
     second, third = (sample_page(shared, f"{version}_tp8_default_rank0_scrape{n}", n * 10.0) for n in (2, 3))
-    found = load(window(second, third), 10.0)
+    found = load(window(second, third), 10.0, version)
     assert (found.requests_per_second, found.prompt_tokens_per_second) == (1.2, 24_600)
     assert found.retracted_requests == 1
     assert found.mean_queue_seconds is not None
-    assert load(window(None, third), None).requests_per_second is None
-    assert load(window(None, second), None).retracted_requests is None
+    assert load(window(None, third), None, version).requests_per_second is None
+    assert load(window(None, second), None, version).retracted_requests == 0
+
+
+def test_a_counter_that_is_not_there_yet_is_zero_only_where_the_version_has_it() -> None:
+    nothing = window(None, page("*token_usage 0"))
+    assert load(nothing, 5.0, "0.5.18").aborted_requests == 0
+    assert load(nothing, 5.0, None).aborted_requests is None
 
 
 def test_http_requests_that_generate() -> None:

@@ -136,7 +136,10 @@ def test_the_hand_off_of_a_prefill_server(cells: int) -> None:
     assert row(page, "bootstrap") == "bootstrap – – – boot/transfer failed 2 / 0"
     assert row(page, "transfer") == "transfer 46 ms 1.5 s – retries 0"
     assert "46 ms 1.25 GiB/s" in row(page, "TP3")
-    assert "– –" in row(page, "TP4")
+    assert row(page, "TP4").endswith("– –")
+    assert [each.strip() for each in text(page)].count("– no prefill or decode role") == 1, (
+        "a reason is told once, not once a rank"
+    )
 
 
 @pytest.mark.parametrize("cells", [80, 120])

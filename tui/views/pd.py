@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ranktop.reconcile.logged import tag_of
 from ranktop.reconcile.series import labels_of
-from ranktop.reconcile.verdict import Handoff, RankTransfers, RankVerdict, ServerVerdict
+from ranktop.reconcile.verdict import Handoff, Line, RankTransfers, RankVerdict, ServerVerdict
 from tui.draw import numbers
 from tui.draw.beside import beside
 from tui.draw.spans import Span, TextLine, fit, left, line, plain
@@ -15,13 +15,13 @@ from tui.views.values import seen_cell
 from tui.views.view import Frame, Page, RankTarget, Row
 
 _COLUMNS = (
-    Col("rank", 14, align_left=True),
+    Col("rank", 20, align_left=True),
     Col("registered", 10),
     Col("transfers", 9),
     Col("failures", 8),
-    Col("mean", 8, weight=1),
-    Col("speed", 11),
-    Col("why", 7, align_left=True, grow=True),
+    Col("mean", 8),
+    Col("speed", 11, weight=1),
+    Col("", 0, grow=True),
 )
 _QUEUES = {
     "num_prefill_bootstrap_queue_reqs": "bootstrap",
@@ -78,19 +78,27 @@ def _ranks(server: ServerVerdict, frame: Frame) -> list[Row]:
     ranks = [rank for rank in frame.verdict.ranks if rank.server == server.id]
     header, body = table(_COLUMNS, [_cells(rank, server, frame) for rank in ranks], frame.width, frame.glyphs.more)
     targets = (RankTarget(rank.server, rank.rank) for rank in ranks)
-    return [Row(header), *(Row(text_line, target) for text_line, target in zip(body, targets, strict=True))]
+    why = dict.fromkeys(each.detail for rank in ranks for each in _shown(rank) if each.seen is None and each.detail)
+    notes = (line(Span(f" {frame.glyphs.missing} {plain(reason)}", "muted")) for reason in why)
+    return [
+        Row(header),
+        *(Row(text_line, target) for text_line, target in zip(body, targets, strict=True)),
+        *(Row(fit(note, frame.width, frame.glyphs.more)) for note in notes),
+    ]
+
+
+def _shown(rank: RankVerdict) -> tuple[Line, ...]:
+    return tuple(rank.line(name) for name in ("pd.registered", "pd.transfers", "pd.failures"))
 
 
 def _cells(rank: RankVerdict, server: ServerVerdict, frame: Frame) -> list[Cell]:
     missing = frame.glyphs.missing
-    shown = [rank.line(name) for name in ("pd.registered", "pd.transfers", "pd.failures")]
-    why = next((each.detail for each in shown if each.seen is None and each.detail), "")
     own = server.handoff.ranks.get(str(labels_of(tag_of(rank.rank))), RankTransfers())
     mean, speed = own.mean_milliseconds, own.mean_gib_per_second
     return [
         Span(rank.rank, "strong"),
-        *(seen_cell(each, missing) for each in shown),
+        *(seen_cell(each, missing) for each in _shown(rank)),
         numbers.seconds(None if mean is None else mean * _MILLISECOND, missing),
         missing if speed is None else f"{speed:.2f} GiB/s",
-        Span(plain(why), "muted"),
+        "",
     ]

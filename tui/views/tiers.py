@@ -51,7 +51,7 @@ def _shares(frame: Frame) -> list[TextLine]:
     spans.append(Span(frame.glyphs.empty * max(0, cells - used), "faint"))
     legend: list[Span | str] = [" " * 8]
     for name, share, role in (*parts, ("miss", tiers.miss, "muted")):
-        legend += [Span(f"{name} ", role), f"{numbers.percent(share, missing, 1)} %   "]
+        legend += [Span(f"{name} ", role), f"{numbers.percent(share, missing, 1)} %  "]
     legend.append(Span(_window(tiers), "muted"))
     return [fit(line(*spans), frame.width), fit(line(*legend), frame.width, frame.glyphs.more)]
 
@@ -60,7 +60,7 @@ def _window(tiers: TierShares) -> str:
     if tiers.window_tokens is None:
         return plain(tiers.detail)
     seconds = "since the start" if tiers.window_seconds is None else f"in {tiers.window_seconds:.0f} s"
-    return f"of {tiers.window_tokens:,} prefill tokens {seconds}"
+    return f"of {tiers.window_tokens:,} tokens {seconds}"
 
 
 def _charts(frame: Frame) -> tuple[TextLine, ...]:
