@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import re
 import select
 import subprocess
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from ranktop.demo.scenarios import SCENARIOS, Scenario
 from ranktop.finding import SEVERITIES
-from support.command import RANKTOP
+from support.command import RANKTOP, ranktop
 
 pytestmark = pytest.mark.e2e
 
@@ -26,7 +28,7 @@ _BESIDE_SECONDS = 2.5
 _OPENED = re.compile(r"demo: (info|warn|breach|critical) (\S+) ")
 
 
-def _two_at_a_time() -> Iterator[object]:
+def _two_at_a_time() -> Iterator[Any]:
     for number, scenario in enumerate(SCENARIOS.values()):
         group = pytest.mark.xdist_group(f"demo{number % 2}")
         yield pytest.param(scenario, id=scenario.name, marks=group)
@@ -37,18 +39,20 @@ def _follow(scenario: Scenario) -> dict[str, str]:
     speed = min(_MOST_SPEED, max(1.0, scenario.shows_after_seconds / _REAL_SECONDS))
     command = [str(RANKTOP), "demo", scenario.name, "--headless", "300", "--speed", f"{speed:g}"]
     opened: dict[str, str] = {}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None
-        ends = time.monotonic() + _PATIENCE_SECONDS
-        complete = False
+        assert process.stderr is not None
+        pipe, unread = process.stdout.fileno(), b""
+        ends, complete = time.monotonic() + _PATIENCE_SECONDS, False
         try:
             while (left := ends - time.monotonic()) > 0:
                 if not complete and _is_complete(opened, scenario):
                     complete, ends = True, time.monotonic() + _BESIDE_SECONDS
-                elif select.select([process.stdout], [], [], min(left, 0.5))[0]:
-                    line = process.stdout.readline()
-                    assert line, process.stderr and process.stderr.read()
-                    if match := _OPENED.match(line):
+                elif select.select([pipe], [], [], min(left, 0.5))[0]:
+                    chunk = os.read(pipe, 1 << 16)
+                    assert chunk, process.stderr.read().decode()
+                    *lines, unread = (unread + chunk).split(b"\n")
+                    for match in filter(None, map(_OPENED.match, (line.decode() for line in lines))):
                         opened[match[2]] = max(match[1], opened.get(match[2], "info"), key=SEVERITIES.index)
         finally:
             process.terminate()
@@ -66,3 +70,18 @@ def test_a_scenario_shows_what_it_states_and_nothing_else(scenario: Scenario) ->
     above_info = {code: severity for code, severity in opened.items() if severity != "info"}
     assert set(above_info) <= {*scenario.findings, *scenario.may_follow}
     assert max(above_info.values(), key=SEVERITIES.index, default=None) == scenario.worst
+
+
+@pytest.mark.xdist_group("demo0")
+def test_a_healthy_hour_gives_nothing_above_info() -> None:
+    done = ranktop("demo", "healthy", "--headless", "30", "--speed", "120", timeout_seconds=120)
+    opened = [match[0] for match in map(_OPENED.match, done.stdout.splitlines()) if match]
+    assert [line for line in opened if not line.startswith("demo: info ")] == []
+    assert "demo: ready" in done.stdout
+    assert done.returncode == 0
+
+
+@pytest.mark.parametrize(("scenario", "code"), [("healthy@0.5.23", 0), ("l2-phantom@0.5.23", 0), ("cp1-fallback", 1)])
+@pytest.mark.xdist_group("demo1")
+def test_the_exit_code_is_of_the_worst_that_opened(scenario: str, code: int) -> None:
+    assert ranktop("demo", scenario, "--headless", "12", "--speed", "10", timeout_seconds=120).returncode == code

@@ -10,6 +10,7 @@ BASIC = (
         "pool-too-big",
         "TP3 maps 10 % more primary pool than planned",
         findings=("HOST-POOL-OVER",),
+        may_follow=("L2-GAUGE-LIES",),
         worst="breach",
         primary_percent={3: 110},
     ),

@@ -39,7 +39,7 @@ PREFILL = (
         "pd-stuck",
         "requests wait in the bootstrap queue and nothing moves",
         findings=("PD-STUCK",),
-        may_follow=("METRICS-STALE",),
+        may_follow=("METRICS-STALE", "SERVER-HUNG"),
         worst="critical",
         shows_after_seconds=60.0,
         launch=Launch(extra=_PREFILL),
