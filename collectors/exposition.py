@@ -11,6 +11,7 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
+from collectors.secrets import is_secret
 from ranktop.sample import SeriesKey
 
 MAX_LINE_CHARACTERS = 16_384
@@ -106,7 +107,7 @@ class ExpositionParser:
 
 
 def _labels(text: str) -> tuple[tuple[str, str], ...] | None:
-    """`a="b",c="d"` as pairs in the page's order, None when it is not that."""
+    """`a="b",c="d"` as pairs in the page's order, secrets dropped; None when it is not that."""
     pairs: list[tuple[str, str]] = []
     position = 0
     while position < len(text):
@@ -114,7 +115,8 @@ def _labels(text: str) -> tuple[tuple[str, str], ...] | None:
         if match is None:
             return None
         value = match[2]
-        pairs.append((match[1], _ESCAPE.sub(_unescape, value) if "\\" in value else value))
+        if not is_secret(match[1]):
+            pairs.append((match[1], _ESCAPE.sub(_unescape, value) if "\\" in value else value))
         position = match.end()
     return tuple(pairs)
 

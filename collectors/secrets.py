@@ -14,6 +14,15 @@ _SECRET_NAME = re.compile(
 )
 _SHELL_LINES = frozenset({"launch_command", "env_vars"})
 _USER_INFO = re.compile(r"(\w+://)[^/\s@]+@")
+_BEARER = re.compile(r"\b(Bearer|Basic)\s+[A-Za-z0-9._~+/=-]{8,}", re.IGNORECASE)
+_KEY_SHAPE = re.compile(r"\b(?:sk|hf|ghp|gho|glpat|xoxb|AKIA)[-_]?[A-Za-z0-9_-]{16,}\b")
+_ASSIGNED = re.compile(
+    r"""(?<![\w-])(?P<name>[\w-]{0,64}?(?:api[_-]?key|passw|secret|credential|authorization|access[_-]?key"""
+    r"""|private[_-]?key|watermark[_-]key)[\w-]{0,64}|(?:[\w-]{0,64}?[_-])?token|launch_command|env_vars)"""
+    r"""(?P<quote>['"]?)(?P<between>\s*[:=]\s*|\s+)(?!--)(?P<value>'[^'\n]*'|"[^"\n]*"|[^\s,)}\]'"]+)""",
+    re.IGNORECASE,
+)
+_NOT_SECRET_VALUES = frozenset({"None", "null", "True", "False", "true", "false", "''", '""'})
 
 
 def is_secret(name: str) -> bool:
@@ -32,6 +41,25 @@ def without_secrets(value: Any, depth: int = 0) -> Any:
     if isinstance(value, list | tuple):
         return [without_secrets(item, depth + 1) for item in value]
     return _text_without_secrets(value, depth) if isinstance(value, str) else value
+
+
+def prose_without_secrets(text: str) -> str:
+    """A log line or a message without `--api-key X`, `api_key='X'`, bearer tokens, keys by their shape, user info."""
+    # Before `Authorization:` takes the scheme for the value.
+    text = _BEARER.sub(DROPPED, text)
+    text = _ASSIGNED.sub(_without_value, text)
+    text = _KEY_SHAPE.sub(DROPPED, text)
+    return _USER_INFO.sub(r"\1", text)
+
+
+def _without_value(match: re.Match[str]) -> str:
+    name, value = match["name"], match["value"]
+    # `--api-key VALUE` is a secret; `the password policy` is prose, and `#token: 266624` a count.
+    is_prose = not match["between"].strip() and not name.startswith("--")
+    is_count = value.isdigit() and name.lower().endswith("token")
+    if value in _NOT_SECRET_VALUES or is_count or is_prose:
+        return match[0]
+    return f"{name}{match['quote']}{match['between']}{DROPPED}"
 
 
 def _text_without_secrets(text: str, depth: int) -> str:

@@ -80,6 +80,7 @@ class ServerInfoCollector:
 def parse(server: str, info: dict[str, Any], model: dict[str, Any]) -> ServerInfo:
     """ServerInfo from the two decoded answers. Accepts 0.5.14 to 0.5.23: `graph` is a number or a dict by phase."""
     safe: dict[str, Any] = without_secrets({**info, "internal_states": None})
+    model = without_secrets(model)
     states = info.get("internal_states")
     first = states[0] if isinstance(states, list) and states and isinstance(states[0], dict) else {}
     memory = first.get("memory_usage")

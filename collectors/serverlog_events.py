@@ -7,6 +7,9 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from typing import Any, NamedTuple
 
+from msgspec.structs import replace
+
+from collectors.secrets import prose_without_secrets
 from collectors.serverlog_args import parse_server_args
 from collectors.serverlog_batches import match_batch
 from collectors.serverlog_lines import match_message
@@ -133,7 +136,7 @@ class LogAssembler:
 
     def _keep(self, event: Event) -> None:
         if len(self._events) < MAX_EVENTS:
-            self._events.append(event)
+            self._events.append(_without_secrets(event))
         else:
             self._dropped += 1
 
@@ -213,3 +216,15 @@ class _Traceback:
 
     def fields(self) -> dict[str, Any]:
         return {"error_type": self._type, "process": self._who, "lines": list(self._lines)}
+
+
+def _without_secrets(event: Event) -> Event:
+    """Arguments lost theirs when they were read; a message can quote a command line or a header."""
+    fields = {name: _clean(value) for name, value in event.fields.items()}
+    return replace(event, text=prose_without_secrets(event.text), fields=fields)
+
+
+def _clean(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_clean(item) for item in value]
+    return prose_without_secrets(value) if isinstance(value, str) else value

@@ -57,8 +57,23 @@ class LazyGroup(click.Group):
             formatter.write_dl(list(COMMANDS.items()))
 
 
+def _version(context: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if wanted and not context.resilient_parsing:
+        from ranktop.plan.profiles import PROFILES
+
+        click.echo(f"ranktop, version {ranktop.__version__} (plans exactly: SGLang {', '.join(PROFILES)})")
+        context.exit()
+
+
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(ranktop.__version__, prog_name="ranktop")
+@click.option(
+    "--version",
+    is_flag=True,
+    expose_value=False,
+    is_eager=True,
+    callback=_version,
+    help="Also the SGLang versions planned exactly.",
+)
 def cli() -> None:
     """Watch an SGLang node: does what is allocated, pinned and moved match what this launch was to do?"""
 

@@ -7,20 +7,13 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from collectors.secrets import DROPPED, is_secret
+from collectors.secrets import is_secret, prose_without_secrets
 
 _IPV4 = re.compile(r"(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?![\w.]*\d)")
 _IPV6 = re.compile(r"(?<![\w:.])(?:[0-9a-fA-F]{0,4}:){2,7}[0-9a-fA-F]{0,4}(?![\w:])")
 _URL_HOST = re.compile(r"(\b[a-zA-Z][a-zA-Z0-9+.-]*://)(?:[^/\s@'\"]+@)?([A-Za-z0-9_.-]+)")
 _MAIL = re.compile(r"\b[\w.+-]+@[\w-]+(?:\.[\w-]+)+\b")
-_BEARER = re.compile(r"\b(Bearer|Basic)\s+[A-Za-z0-9._~+/=-]{8,}", re.IGNORECASE)
-_KEY_SHAPE = re.compile(r"\b(?:sk|hf|ghp|gho|glpat|xoxb|AKIA)[-_]?[A-Za-z0-9_-]{16,}\b")
-_ASSIGNED = re.compile(
-    r"""(?P<name>[A-Za-z_][\w-]*)(?P<quote>['"]?)(?P<between>\s*[:=]\s*|\s+)"""
-    r"""(?P<value>'[^'\n]*'|"[^"\n]*"|[^\s,)}\]'"]+)"""
-)
 _LOCAL = ("localhost", "127.0.0.1")
-_NOT_SECRET_VALUES = frozenset({"None", "null", "True", "False", "true", "false", "''", '""'})
 _LEAST_NAME = 4
 
 
@@ -57,10 +50,7 @@ class Redactor:
         return [self.value(item) for item in value] if isinstance(value, list | tuple) else value
 
     def _redacted(self, text: str) -> str:
-        # Before `Authorization:` takes the scheme for the value.
-        text = _BEARER.sub(DROPPED, text)
-        text = _ASSIGNED.sub(_without_value, text)
-        text = _KEY_SHAPE.sub(DROPPED, text)
+        text = prose_without_secrets(text)
         text = _URL_HOST.sub(self._url, text)
         text = _MAIL.sub("(address)", text)
         text = _IPV4.sub(self._address, text)
@@ -83,20 +73,6 @@ class Redactor:
 
     def _stand_in(self, name: str) -> str:
         return self._stand_ins.setdefault(name, f"host-{len(self._stand_ins) + 1}")
-
-
-def _without_value(match: re.Match[str]) -> str:
-    name, value = match["name"], match["value"]
-    spaced = not match["between"].strip()
-    # `--api-key VALUE` is a secret; `the password policy` is prose, and `#token: 266624` a count.
-    is_count = value.isdigit() and name.lower().endswith("token")
-    if value in _NOT_SECRET_VALUES or is_count or not is_secret(name) or (spaced and not _is_flag(match)):
-        return match[0]
-    return f"{name}{match['quote']}{match['between']}{DROPPED}"
-
-
-def _is_flag(match: re.Match[str]) -> bool:
-    return match.string[max(0, match.start() - 2) : match.start()] == "--"
 
 
 def _is_telling(name: str) -> bool:

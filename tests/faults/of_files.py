@@ -69,8 +69,8 @@ def _truncated(log: _Log) -> None:
 
 def _flooded(log: _Log) -> None:
     with log.path.open("ab") as file:
-        for _ in range(48):
-            file.write(b"noise\n" * (1 << 20 >> 2))
+        for _ in range(75):
+            file.write((b"[2026-11-29 09:02:31 TP0] " + b"noise " * 19 + b"\n") * 7_100)
 
 
 def _one_endless_line(log: _Log) -> None:
