@@ -78,7 +78,7 @@ def _listed() -> str:
 
 def _options(node: DemoNode) -> NodeOptions:
     # Pages that are five seconds apart would be minutes apart for a node whose clock runs fast.
-    scrape_seconds = max(2.0, 5.0 / node.clock.speed)
+    scrape_seconds = min(5.0, max(2.0, 5.0 / node.clock.speed))
     if node.scenario.relaunch is not None:
         return NodeOptions(urls=(node.url,), scrape_seconds=scrape_seconds, clock=node.clock)
     pids = tuple(pid for pid in (node.pid, node.orphan_pid) if pid is not None)

@@ -240,3 +240,27 @@ def test_events_are_given_once(run: Any) -> None:
         texts += [event.text for event in poller.sample().events]
         time.sleep(0.005)
     assert texts == ["event 1", "event 2", "event 3"]
+
+
+def test_what_a_server_told_goes_with_its_process() -> None:
+    present = [Processes(servers=(server("a:1", start=1),))]
+    answers = threading.Event()
+    answers.set()
+
+    def read(_: int) -> MetricsPage:
+        if not answers.is_set():
+            raise SourceError("refused", "refused")
+        return page("a:1")
+
+    poller = Poller(
+        [[Scripted("processes", "processes", lambda _: present[0])]],
+        lambda found: [[Scripted("metrics", "metrics", read, server=found.id)]],
+        given=[ServerProcess("a:1", None, 0, url="http://a:1")],
+    )
+    poller.start()
+    eventually(poller, lambda sample: "a:1" in sample.metrics)
+    answers.clear()
+    eventually(poller, lambda sample: state_of(sample, "metrics").state == "error")
+    present[0] = Processes(servers=(server("a:1", start=2),))
+    eventually(poller, lambda sample: "a:1" not in sample.metrics)
+    poller.stop()

@@ -153,3 +153,16 @@ def test_a_model_is_planned_from_its_own_config() -> None:
     assert plan.model.layers == 10
     assert plan.ranks[0].host is not None
     assert plan.ranks[0].host.layers == 10
+
+
+def test_a_page_that_is_kept_for_an_hour_is_judged_still() -> None:
+    reconciler = Reconciler()
+    reconciler.update(samples.healthy(0))
+    later = samples.healthy(1)
+    old = replace(
+        later,
+        at_unix_seconds=later.at_unix_seconds + 3600,
+        at_monotonic_seconds=later.at_monotonic_seconds + 3600,
+        metrics=samples.healthy(0).metrics,
+    )
+    assert len(reconciler.update(old).ranks) == 8
