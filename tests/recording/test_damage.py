@@ -24,7 +24,7 @@ from ranktop.recording.tables import APPLICATION_ID, BLOCK, CHUNK, META, TABLES
 from ranktop.recording.writer import Writer
 from recording.node import SyntheticNode
 
-SOAK = os.environ.get("RANKTOP_SOAK") == "1"
+SOAK = bool(os.environ.get("RANKTOP_SOAK"))
 """`make soak`: the long trials. Otherwise as many as fit in a minute in all."""
 
 SEED = 11
