@@ -8,8 +8,6 @@ from ranktop.reconcile.headrooms import bound_node
 from ranktop.reconcile.verdict import RankVerdict
 from ranktop.sample import RankProcess, Sample
 
-POOL_LINES = frozenset({"host.primary", "host.indexer", "host.draft", "host.draft_indexer"})
-
 
 class Pending(NamedTuple):
     """One living rank's pools: planned, and of that what is not resident yet."""
@@ -31,8 +29,8 @@ def pending_pools(sample: Sample, ranks: tuple[RankVerdict, ...]) -> tuple[Pendi
         if process is None or process.pid not in sample.mappings or process.orphan or process.state in ("Z", "X"):
             continue
         planned = pending = mapped = 0
-        for line in rank.lines:
-            if line.line in POOL_LINES and line.planned:
+        for line in rank.pools:
+            if line.planned:
                 planned += int(line.planned)
                 if line.seen is None:
                     pending += int(line.planned)

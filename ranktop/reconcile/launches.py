@@ -18,7 +18,6 @@ KEPT = 12
 _SAME_START_SECONDS = 5.0
 _LOG_LAGS_SECONDS = 600.0
 """A launch logs its arguments this long after its process began, at most."""
-_POOLS = frozenset({"host.primary", "host.indexer", "host.draft", "host.draft_indexer"})
 _VOLATILE_NAMES = """
     random_seed nccl_port dist_init_addr host port grpc_port log_level log_level_http log_requests log_requests_level
     watchdog_timeout crash_dump_folder show_time_cost decode_log_interval internal_states scheduler_info startup_time
@@ -83,7 +82,7 @@ def present(
     if server.started_unix_seconds is None or info is None or not info.args:
         return None
     totals = ledgers[-1] if ledgers else None
-    pools = [line.mapped_bytes for rank in ranks for line in rank.lines if line.line in _POOLS and line.mapped_bytes]
+    pools = [line.mapped_bytes for rank in ranks for line in rank.pools if line.mapped_bytes]
     return Launch(
         server.id,
         server.started_unix_seconds,

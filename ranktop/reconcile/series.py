@@ -50,8 +50,8 @@ class Series:
             if not labels.get("priority"):
                 self._rows.setdefault(key.name, []).append((labels, value))
         self.at_unix_seconds = page.at_unix_seconds if page is not None else None
-        self._ranks: dict[str, frozenset[RankLabels]] = {}
-        """Ranks by series name, found once: every value of every rank asks for them."""
+        self._ranked: dict[str, dict[RankLabels, list[tuple[dict[str, str], float]]]] = {}
+        """Rows by series name and rank, found once: every value of every rank asks for them."""
 
     def __contains__(self, name: str) -> bool:
         return name in self._rows
@@ -70,13 +70,14 @@ class Series:
 
     def own(self, name: str, rank: RankLabels, **wanted: str) -> float | None:
         """The rank's own value of a scheduler series. None when the page has none, or several that differ."""
-        values = {value for labels, value in self.rows(name, **wanted) if rank_of(labels) == rank}
+        rows = self._by_rank(name).get(rank, ())
+        values = {value for labels, value in rows if all(labels.get(key) == text for key, text in wanted.items())}
         return values.pop() if len(values) == 1 else None
 
     def of_rank(self, name: str, tag: RankTag, **wanted: str) -> Value | None:
         """The rank's own value, else that of its group's first visible stats rank (same dp and pp)."""
         rank = labels_of(tag)
-        visible = self.stats_ranks()
+        visible = self._by_rank(_STATS_RANKS)
         if rank in visible or not visible:
             own = self.own(name, rank, **wanted)
             return Value(own) if own is not None else None
@@ -88,11 +89,11 @@ class Series:
 
     def ranks(self) -> frozenset[RankLabels]:
         """Every rank that writes this page: its constants come from all of them in every version."""
-        return self._ranks_in(_EVERY_RANK)
+        return frozenset(self._by_rank(_EVERY_RANK))
 
     def stats_ranks(self) -> frozenset[RankLabels]:
         """The ranks whose gauges and batch counters are reported; a seeded 0 of another rank is no report."""
-        return self._ranks_in(_STATS_RANKS)
+        return frozenset(self._by_rank(_STATS_RANKS))
 
     def pids(self) -> dict[int, RankLabels]:
         """Rank by the pid that it wrote under, also of ranks that have died: only this gauge carries one."""
@@ -125,11 +126,14 @@ class Series:
                 most[rank.dp] = max(most.get(rank.dp, 0.0), value)
         return sum(most.values()) if most else None
 
-    def _ranks_in(self, name: str) -> frozenset[RankLabels]:
-        known = self._ranks.get(name)
+    def _by_rank(self, name: str) -> dict[RankLabels, list[tuple[dict[str, str], float]]]:
+        known = self._ranked.get(name)
         if known is None:
-            found = (rank_of(labels) for labels, _ in self.rows(name))
-            known = self._ranks[name] = frozenset(rank for rank in found if rank is not None)
+            known = self._ranked[name] = {}
+            for row in self.rows(name):
+                rank = rank_of(row[0])
+                if rank is not None:
+                    known.setdefault(rank, []).append(row)
         return known
 
 

@@ -22,6 +22,7 @@ def has_family(name: str, version: str | None) -> bool | None:
     return None if row is None else name in _table()[row]
 
 
+@functools.lru_cache(maxsize=64)
 def nearest(version: str | None) -> str | None:
     """The newest version of the table that is not newer than `version`; None for an older or unreadable one."""
     wanted = _numbers(version or "")

@@ -207,6 +207,9 @@ class PhasePeak(Struct, frozen=True):
     gpu_bytes: int | None = None
 
 
+POOL_LINES = frozenset({"host.primary", "host.indexer", "host.draft", "host.draft_indexer"})
+
+
 class RankVerdict(Struct, frozen=True, dict=True):
     """One rank of the node, with all its lines."""
 
@@ -223,6 +226,11 @@ class RankVerdict(Struct, frozen=True, dict=True):
     def line(self, name: str) -> Line:
         """The line of that name; an empty `unknown` one where the rank has none."""
         return self._by_name.get(name) or Line(name)
+
+    @functools.cached_property
+    def pools(self) -> tuple[Line, ...]:
+        """The lines of its host pools (L2)."""
+        return tuple(line for line in self.lines if line.line in POOL_LINES)
 
     @functools.cached_property
     def _by_name(self) -> dict[str, Line]:

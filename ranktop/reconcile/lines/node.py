@@ -11,8 +11,6 @@ from ranktop.reconcile.thresholds import Thresholds
 from ranktop.reconcile.verdict import Line, RankVerdict, ServerVerdict, Source
 from ranktop.sample import Host, NumaNode, Sample
 
-_POOLS = ("host.primary", "host.indexer", "host.draft", "host.draft_indexer")
-
 
 def node_lines(
     sample: Sample, plans: Sequence[Plan], ranks: Sequence[RankVerdict], thresholds: Thresholds
@@ -74,8 +72,8 @@ def _pools(plans: Sequence[Plan], ranks: Sequence[RankVerdict]) -> Line:
     mapped = [
         (line.mapped_bytes, int(line.seen))
         for rank in ranks
-        for line in rank.lines
-        if line.line in _POOLS and line.mapped_bytes is not None and line.seen is not None
+        for line in rank.pools
+        if line.mapped_bytes is not None and line.seen is not None
     ]
     seen = [size for size, _ in mapped]
     # Every pool is rounded up by the kernel to whole pages of 4 KiB, 2 MiB or 1 GiB.
@@ -134,7 +132,7 @@ def _pool_bytes_on(node: int, sample: Sample, ranks: Sequence[RankVerdict]) -> i
         if not sampled:
             continue
         here = sum(pages for placement in placements for where, pages in placement.pages_by_node if where == node)
-        mapped = sum(line.mapped_bytes or 0 for line in rank.lines if line.line in _POOLS)
+        mapped = sum(line.mapped_bytes or 0 for line in rank.pools)
         total = (total or 0.0) + mapped * here / sampled
     return None if total is None else round(total)
 

@@ -46,21 +46,17 @@ def follow_hbm(
 def with_hbm(rank: RankVerdict, hbm: RankHbm, thresholds: Thresholds) -> RankVerdict:
     """The rank with its peaks, and with `hbm.rest` held against its own baseline."""
     peaks = tuple(sorted(hbm.peaks.values(), key=lambda peak: PHASES.index(peak.phase)))
-    lines = tuple(_rest(line, hbm, thresholds) if line.line == "hbm.rest" else line for line in rank.lines)
-    source = next((line.source for line in rank.lines if line.line == "hbm.total"), None)
-    return replace(
-        rank,
-        lines=(*lines, *_peak_lines(peaks, source)),
-        peaks=peaks,
-    )
+    rest = rank.line("hbm.rest")
+    held = _rest(rest, hbm, thresholds)
+    lines = [held if line is rest else line for line in rank.lines]
+    return replace(rank, lines=(*lines, *_peak_lines(peaks, rank.line("hbm.total").source)), peaks=peaks)
 
 
 def _follow(known: RankHbm | None, rank: RankVerdict, phases: Mapping[str, ServerPhases]) -> RankHbm:
     if known is None or known.pid != rank.pid:
         known = RankHbm(rank.pid)
-    seen = {line.line: line.seen for line in rank.lines if line.line in _READ and line.seen is not None}
-    process, rest = _int(seen.get("hbm.process")), _int(seen.get("hbm.rest"))
-    total, free = _int(seen.get("hbm.total")), _int(seen.get("hbm.free"))
+    process, rest = _seen(rank, "hbm.process"), _seen(rank, "hbm.rest")
+    total, free = _seen(rank, "hbm.total"), _seen(rank, "hbm.free")
     used = total - free if total is not None and free is not None else None
     if process is None and used is None:
         return known
@@ -82,9 +78,6 @@ def _follow(known: RankHbm | None, rank: RankVerdict, phases: Mapping[str, Serve
         _higher(known.rest_bytes, rest),
         PHASES.index(phase) >= _SETTLED and process is not None,
     )
-
-
-_READ = frozenset({"hbm.process", "hbm.rest", "hbm.total", "hbm.free"})
 
 
 def _rest(line: Line, hbm: RankHbm, thresholds: Thresholds) -> Line:
@@ -125,5 +118,6 @@ def _higher(before: int | None, now: int | None) -> int | None:
     return max((value for value in (before, now) if value is not None), default=None)
 
 
-def _int(value: float | int | None) -> int | None:
-    return None if value is None else int(value)
+def _seen(rank: RankVerdict, name: str) -> int | None:
+    seen = rank.line(name).seen
+    return None if seen is None else int(seen)

@@ -40,8 +40,7 @@ def _registered(context: Context, planned: int) -> tuple[int, int, float | None]
         int(line.seen or 0)
         for rank in context.ranks
         if context.ready_for_seconds(rank.server) is not None
-        for line in rank.lines
-        if line.line in ("host.primary", "host.indexer", "host.draft", "host.draft_indexer")
+        for line in rank.pools
     )
     own = pins - others if pins is not None else 0
     if own <= 0 or own >= _DONE_SHARE * planned:

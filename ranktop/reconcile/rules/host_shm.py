@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ranktop.finding import Finding
-from ranktop.reconcile.allocation import POOL_LINES
 from ranktop.reconcile.rules.rule import Context
 
 _NAMED = 4
@@ -27,7 +26,7 @@ def shm_unexplained(context: Context) -> Iterator[Finding]:
         is_all_shared = all(mapping.kind in _SHARED for mapping in mappings)
         if process.rss_shmem_bytes - (known if is_all_shared else 0) < limits.unexplained_bytes:
             continue
-        pools = [line for line in rank.lines if line.line in POOL_LINES and line.planned]
+        pools = [line for line in rank.pools if line.planned]
         is_ready = context.ready_for_seconds(rank.server) is not None
         if not is_ready or not pools or any(line.mapped_bytes is None for line in pools):
             continue

@@ -7,7 +7,6 @@ from statistics import median
 from typing import NamedTuple
 
 from ranktop.finding import Finding, Severity
-from ranktop.reconcile.allocation import POOL_LINES
 from ranktop.reconcile.headrooms import bound_node, cpu_numbers
 from ranktop.reconcile.lines.placement import near_nodes
 from ranktop.reconcile.rules.rule import Context
@@ -105,7 +104,7 @@ def _worst(
 ) -> Far | None:
     assert rank.numa is not None
     near = near_nodes(rank.numa, distances)
-    pools = {line.mapped_bytes: line.line for line in rank.lines if line.line in POOL_LINES and line.mapped_bytes}
+    pools = {line.mapped_bytes: line.line for line in rank.pools if line.mapped_bytes}
     sizes = {mapping.start_address: mapping.size_bytes for mapping in mappings}
     found: list[Far] = []
     for placement in placements:

@@ -9,7 +9,7 @@ from ranktop.plan.plan import Plan
 from ranktop.reconcile.rules.rule import Context
 from ranktop.reconcile.verdict import Line, RankVerdict
 
-POOL_LINES = {
+_NAMES = {
     "host.primary": "primary pool",
     "host.indexer": "indexer pool",
     "host.draft": "draft pool",
@@ -20,7 +20,7 @@ POOL_LINES = {
 def pool_differs(context: Context) -> Iterator[Finding]:
     """A rank's pool differs from the plan by more than the tolerance of its line."""
     for rank in context.ranks:
-        for line in _pool_lines(rank):
+        for line in rank.pools:
             if line.status not in ("over", "under") or line.difference is None or not line.planned:
                 continue
             # Before ready the nearest in size may be a block of torch's pinned allocator, and the pool yet to come.
@@ -35,12 +35,12 @@ def pool_missing(context: Context) -> Iterator[Finding]:
         if not server.is_ready or server.plan is None or uses_foreign_allocator(server.plan.launch.storage_backend):
             continue
         for rank in context.ranks_of(server.id):
-            for line in _pool_lines(rank):
+            for line in rank.pools:
                 if line.seen is None and line.planned and rank.pid in context.sample.mappings:
                     yield Finding(
                         "HOST-POOL-MISSING",
                         _severity(server.plan),
-                        f"{POOL_LINES[line.line]} of {line.planned / 1e9:.2f} GB is planned and not mapped",
+                        f"{_NAMES[line.line]} of {line.planned / 1e9:.2f} GB is planned and not mapped",
                         scope="rank",
                         server=rank.server,
                         rank=rank.rank,
@@ -56,10 +56,6 @@ def uses_foreign_allocator(storage_backend: str | None) -> bool:
     return storage_backend in ("mooncake", "shm", "mori", "tensorcast")
 
 
-def _pool_lines(rank: RankVerdict) -> tuple[Line, ...]:
-    return tuple(line for line in rank.lines if line.line in POOL_LINES)
-
-
 def _differs(context: Context, rank: RankVerdict, line: Line) -> Finding:
     assert line.difference is not None
     assert line.planned
@@ -70,7 +66,7 @@ def _differs(context: Context, rank: RankVerdict, line: Line) -> Finding:
     return Finding(
         "HOST-POOL-OVER" if over else "HOST-POOL-UNDER",
         _severity(plan),
-        f"{POOL_LINES[line.line]} is {_size(line.seen)}, planned {_size(line.planned)} ({percent:+.1f} %)",
+        f"{_NAMES[line.line]} is {_size(line.seen)}, planned {_size(line.planned)} ({percent:+.1f} %)",
         scope="rank",
         server=rank.server,
         rank=rank.rank,
