@@ -1,8 +1,11 @@
-"""Times as text: ISO 8601 in documents, the reader's own zone on a screen."""
+"""Times as text: ISO 8601 in documents, the reader's own zone on a screen. And a node's clock, which may run fast."""
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, datetime
+
+from msgspec import Struct
 
 
 def iso_utc(unix_seconds: float) -> str:
@@ -31,3 +34,21 @@ def duration(seconds: float) -> str:
     if hours < 24:
         return f"{hours}h{minutes % 60:02d}m"
     return f"{days}d{hours % 24}h"
+
+
+class NodeClock(Struct, frozen=True):
+    """A node's clock: calling it gives Unix seconds. At speed 1 it is the real one; a stand-in node's can run faster."""
+
+    origin_unix_seconds: float = 0.0
+    speed: float = 1.0
+    """The node's seconds in a real one."""
+
+    def __call__(self) -> float:
+        return self.origin_unix_seconds + (time.time() - self.origin_unix_seconds) * self.speed
+
+    def monotonic(self) -> float:
+        """Seconds that never go back, from any origin."""
+        return time.monotonic() * self.speed
+
+
+REAL_TIME = NodeClock()

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from ranktop.cli.errors import UsageProblem
 from ranktop.cli.settings import load_settings
-from ranktop.demo.clock import REAL_TIME, DemoClock
+from ranktop.clock import REAL_TIME, NodeClock
 
 if TYPE_CHECKING:
     from collectors.nvml_session import NvmlSession
@@ -39,7 +39,7 @@ class NodeOptions(Struct, frozen=True):
     log_command: str | None = None
     release_nvml: bool = False
     router_urls: tuple[str, ...] = ()
-    clock: DemoClock = REAL_TIME
+    clock: NodeClock = REAL_TIME
     """The node's clock: a stand-in node's can run fast."""
 
 

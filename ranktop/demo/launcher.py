@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from ranktop.demo.clock import DemoClock
+from ranktop.clock import NodeClock
 from ranktop.demo.scenarios import SCENARIOS, find_scenario
 
 PREFIX = "ranktop-demo-"
@@ -46,13 +46,13 @@ class DemoNode:
         seed: int = 7,
         speed: float = 1.0,
         *,
-        clock: DemoClock | None = None,
+        clock: NodeClock | None = None,
     ) -> None:
         found = find_scenario(scenario)
         if found is None:
             raise DemoError(f"no scenario {scenario!r} (there are: {', '.join(SCENARIOS)})")
         self.scenario = found
-        self.clock = clock or DemoClock(time.time(), speed)
+        self.clock = clock or NodeClock(time.time(), speed)
         self._port = port or 0
         self._seed = seed
         self._heard = b""

@@ -19,7 +19,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ranktop.demo.clock import DemoClock
+from ranktop.clock import NodeClock
 from ranktop.demo.launch import HOST
 from ranktop.demo.ranks import Ranks, StartError
 from ranktop.demo.scenarios import find_scenario
@@ -56,7 +56,7 @@ def _run(options: argparse.Namespace, directory: Path) -> None:
 
     scenario = find_scenario(options.scenario)
     assert scenario is not None
-    clock = DemoClock(options.origin, options.speed)
+    clock = NodeClock(options.origin, options.speed)
     node = StandIn(scenario, options.seed, clock, directory, options.port)
     setproctitle.setproctitle(scenario.launch.line(node.port))
     _say({"url": f"http://{HOST}:{node.port}"})

@@ -9,10 +9,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from ranktop.clock import iso_utc
+from ranktop.clock import NodeClock, iso_utc
 from ranktop.demo import loglines, series, serverinfo
 from ranktop.demo.child import Child
-from ranktop.demo.clock import DemoClock
 from ranktop.demo.endpoints import Endpoints, Page
 from ranktop.demo.exposition import TOKENIZER_FAMILIES, Operation, Writer, rank_labels, render
 from ranktop.demo.gpus import RankUse, simulated_gpus
@@ -33,7 +32,7 @@ _MOST_AT_THE_DOOR = 60
 class StandIn:
     """One server. StartError when its port cannot be had."""
 
-    def __init__(self, scenario: Scenario, seed: int, clock: DemoClock, directory: Path, port: int) -> None:
+    def __init__(self, scenario: Scenario, seed: int, clock: NodeClock, directory: Path, port: int) -> None:
         self.sizes = pool_sizes(scenario.launch)
         self.is_settled = False
         """Every rank has started, and the server is ready if it ever will be."""

@@ -7,8 +7,8 @@ import re
 from pathlib import Path
 
 import pytest
-from conftest import ROOT
 
+from conftest import ROOT
 from ranktop.finding import SEVERITIES
 from ranktop.reconcile.catalogue import entries, markdown
 from ranktop.reconcile.thresholds import Thresholds
