@@ -37,7 +37,7 @@ def duration(seconds: float) -> str:
 
 
 class NodeClock(Struct, frozen=True):
-    """A node's clock: calling it gives Unix seconds. At speed 1 it is the real one; a stand-in node's can run faster."""
+    """A clock that gives Unix seconds when called: the real one at speed 1; a stand-in node's can run faster."""
 
     origin_unix_seconds: float = 0.0
     speed: float = 1.0
