@@ -46,16 +46,9 @@ def reading(
     stale: bool = False,
 ) -> Line:
     """A line without a plan. `missing` says why there is no value."""
-    return compare(
-        line,
-        None,
-        seen,
-        unit=unit,
-        source=source if seen is not None else None,
-        detail="" if seen is not None else missing,
-        group=group,
-        stale=stale,
-    )
+    if seen is None:
+        return Line(line, unit=unit, detail=missing, group=group, stale=stale)
+    return Line(line, seen=seen, unit=unit, status="ok", source=source, group=group, stale=stale)
 
 
 def _status(seen: float | int | None, difference: float | int | None, tolerance: float) -> Status:

@@ -115,44 +115,6 @@ def judge_node(view: NodeView, servers: Sequence[ServerVerdict], ranks: Sequence
     return NodeVerdict(with_pool_growth(lines, ranks, view.shmem_before_bytes, view.sample.host))
 
 
-def node_tiers(servers: Sequence[ServerVerdict]) -> TierShares:
-    """Shares over all servers, weighted by tokens."""
-    known = [server.tiers for server in servers if server.tiers.window_tokens]
-    if not known:
-        return servers[0].tiers if servers else TierShares(detail="no server")
-    total = sum(tiers.window_tokens or 0 for tiers in known)
-
-    def mean(name: str) -> float | None:
-        values = [(getattr(tiers, name), tiers.window_tokens or 0) for tiers in known]
-        said = [(share, tokens) for share, tokens in values if share is not None]
-        return sum(share * tokens for share, tokens in said) / total if said else None
-
-    return TierShares(
-        device_hit=mean("device_hit"),
-        host_hit=mean("host_hit"),
-        storage_hit=mean("storage_hit"),
-        miss=mean("miss"),
-        source=known[0].source,
-        window_tokens=total,
-        window_seconds=max((tiers.window_seconds or 0.0 for tiers in known), default=None),
-    )
-
-
-def node_transfers(servers: Sequence[ServerVerdict]) -> TransferRates:
-    """Rates summed over all servers that say."""
-
-    def total(name: str) -> float | None:
-        said = [rate for server in servers if (rate := getattr(server.transfers, name)) is not None]
-        return sum(said) if said else None
-
-    return TransferRates(
-        backup_bytes_per_second=total("backup_bytes_per_second"),
-        load_back_bytes_per_second=total("load_back_bytes_per_second"),
-        prefetch_bytes_per_second=total("prefetch_bytes_per_second"),
-        source=next((server.transfers.source for server in servers if server.transfers.source), None),
-    )
-
-
 def _server(view: NodeView, server: str, process: ServerProcess | None, processes: Processes) -> ServerVerdict:
     sample = view.sample
     info = sample.infos.get(server)
@@ -287,13 +249,12 @@ def _rank(
     placements = sample.placements.get(process.pid, ()) if process else ()
     logged = view.logged.get(server.id)
     free_bytes = logged.device_free_bytes.get(tag) if logged is not None and process is None else None
+    logged_memory = _logged_hbm(view, server.id, tag, told.said)
+    memory = hbm_lines(found, source, plan, told.said, _why_no_gpu(sample), logged_memory)
+    if free_bytes is not None:
+        memory = (logged_free_line(line, free_bytes) for line in memory)
     lines: tuple[Line, ...] = (
-        *(
-            logged_free_line(line, free_bytes)
-            for line in hbm_lines(
-                found, source, plan, told.said, _why_no_gpu(sample), _logged_hbm(view, server.id, tag, told.said)
-            )
-        ),
+        *memory,
         *_pool_lines(view, server.id, tag, plan, matches, process),
         *process_lines(process, pins, plan),
         local_line(placements, gpu_node, sample.numa or (), view.thresholds),

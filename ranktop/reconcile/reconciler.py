@@ -24,14 +24,13 @@ from ranktop.reconcile.judge import (
     judge_node,
     judge_ranks,
     judge_servers,
-    node_tiers,
-    node_transfers,
     server_ids,
 )
 from ranktop.reconcile.launches import Launch
 from ranktop.reconcile.lines.peaks import RankHbm, follow_hbm, with_hbm
 from ranktop.reconcile.lives import Lives, RankKey, follow, living_mains
 from ranktop.reconcile.logged import LoggedServer, fold
+from ranktop.reconcile.nodetotals import node_tiers, node_transfers
 from ranktop.reconcile.phases import ServerPhases, follow_phases, phase_list
 from ranktop.reconcile.plans import ServerPlan, plan_server
 from ranktop.reconcile.routers import RouterDigest, router_digest
