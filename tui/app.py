@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import signal
 from collections.abc import Callable, Iterable
 from typing import ClassVar
 
@@ -18,6 +16,7 @@ from tui.moment import parse_time
 from tui.palette import Palette, textual_theme
 from tui.screens.help import HelpScreen
 from tui.screens.main import MainScreen
+from tui.signals import mind_signals
 from tui.themes import ThemeColors
 from tui.timekeys import ReplayTime, TimeKeys
 from tui.tools import NO_TOOLS, Failed, Recorder, Tools
@@ -43,6 +42,7 @@ class RanktopApp(App[None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         *(Binding(view.key, f"show_view('{view.name}')", view.name, show=False) for view in VIEWS),
         *(Binding(action.keys, action.call, action.help, show=False) for action in ACTIONS),
+        Binding("ctrl+z", "suspend_process", "to the shell (fg comes back)", show=False),
     ]
 
     def __init__(
@@ -76,9 +76,7 @@ class RanktopApp(App[None]):
         return MainScreen(self._palettes[self.theme], self._glyphs)
 
     def on_mount(self) -> None:
-        # Textual leaves these to the default, which ends the process with the terminal in its other screen.
-        for number in (signal.SIGTERM, signal.SIGHUP):
-            asyncio.get_running_loop().add_signal_handler(number, self.exit)
+        mind_signals(self.exit)
         self.call_after_refresh(self._tick)
         self.set_interval(TICK_SECONDS, self._tick)
 

@@ -48,9 +48,9 @@ def _full_disk(stage: Stage, shows: str) -> None:
 
     def limit() -> None:
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, 60_000))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (120_000, 120_000))
 
-    done = _run("record", "-o", str(path), "--pid", "1", "--interval", "0.2", "--duration", "6", before=limit)
+    done = _run("record", "-o", str(path), "--pid", "1", "--interval", "0.2", "--duration", "9", before=limit)
     assert shows in done.stderr
     assert done.stderr.count("\n") <= 2
     assert "samples" in done.stdout
@@ -173,13 +173,28 @@ def _resized(stage: Stage, shows: str) -> None:
         assert _ends(pid, terminal) == 0
 
 
-def _suspended(stage: Stage, shows: str) -> None:
+def _stopped(stage: Stage, shows: str) -> None:
     with _on_a_terminal("--pid", "1") as (pid, terminal):
         _said(terminal, b"host")
         os.kill(pid, signal.SIGSTOP)
         time.sleep(2)
         os.kill(pid, signal.SIGCONT)
         _size(terminal, 31, 101)
+        _said(terminal, shows.encode())
+        os.write(terminal, b"q")
+        assert _ends(pid, terminal) == 0
+
+
+def _suspended(stage: Stage, shows: str) -> None:
+    with _on_a_terminal("--pid", "1") as (pid, terminal):
+        _said(terminal, b"host")
+        os.write(terminal, b"\x1a")
+        _said(terminal, _MAIN_SCREEN)
+        deadline = time.monotonic() + 10
+        while " T " not in Path(f"/proc/{pid}/stat").read_text():
+            assert time.monotonic() < deadline, "it does not stop"
+            time.sleep(0.05)
+        os.kill(pid, signal.SIGCONT)
         _said(terminal, shows.encode())
         os.write(terminal, b"q")
         assert _ends(pid, terminal) == 0
@@ -284,7 +299,8 @@ FAULTS = (
     Fault("terminal", "is gone (SIGHUP)", "host", _terminal_gone),
     Fault("terminal", "ranktop is ended (SIGTERM): the screen is given back", "host", _terminated),
     Fault("terminal", "is resized, down to one cell", "host", _resized),
-    Fault("terminal", "ranktop is suspended and goes on", "host", _suspended),
+    Fault("terminal", "ranktop is stopped (SIGSTOP) and goes on", "host", _stopped),
+    Fault("terminal", "ranktop is suspended (Ctrl-Z) and goes on (fg)", "host", _suspended),
     Fault("memory", "ranktop may have 256 MiB of data", "start one, or name it with --url", _little_memory),
     Fault(
         "rights",
