@@ -74,12 +74,9 @@ class Verdict(NamedTuple):
 def l2_why(context: Context) -> Iterator[Finding]:
     """L2 is on, there is traffic, and its hit share has been nothing for ten minutes."""
     limits = context.thresholds
-    for server in context.servers:
+    for server, window in context.windows(limits.l2_idle_seconds):
         plan = server.plan
         if plan is None or not plan.launch.hicache:
-            continue
-        window = context.window(server.id, limits.l2_idle_seconds)
-        if window is None:
             continue
         info = context.sample.infos.get(server.id)
         radix_off = bool(info and info.args.get("disable_radix_cache"))

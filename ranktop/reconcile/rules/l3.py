@@ -30,10 +30,7 @@ def prefetch_empty(context: Context) -> Iterator[Finding]:
 def l3_deadline(context: Context) -> Iterator[Finding]:
     """A prefetch may take longer than the service allows, or tokens were given up at the deadline."""
     limits = context.thresholds
-    for server in context.servers:
-        window = context.window(server.id, limits.prefetch_window_seconds)
-        if window is None:
-            continue
+    for server, window in context.windows(limits.prefetch_window_seconds):
         late = window.gains("unfulfilled_by_reason").get("deadline", 0.0)
         if late > 0:
             yield Finding(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -90,6 +90,13 @@ class Context(Struct, frozen=True):
         kept = self.ledgers.get(server, ())
         found = over(kept, seconds)
         return Window(None, kept[-1]) if found is None and kept and self.since_start else found
+
+    def windows(self, seconds: float) -> Iterator[tuple[ServerVerdict, Window]]:
+        """`window` of every server that has one."""
+        for server in self.servers:
+            window = self.window(server.id, seconds)
+            if window is not None:
+                yield server, window
 
     def recent(self, server: str, kind: str, seconds: float) -> tuple[Event, ...]:
         """Log events of the last seconds, oldest first; all that are kept where no more samples will come."""

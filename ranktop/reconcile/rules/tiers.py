@@ -17,9 +17,8 @@ RACE = "write_through_unbacked_eviction"
 def l2_never_read(context: Context) -> Iterator[Finding]:
     """L1 evicts, L2 is written, and nothing comes back for ten minutes."""
     limits = context.thresholds
-    for server in context.servers:
-        window = context.window(server.id, limits.l2_idle_seconds)
-        if window is None or window.gain("load_back_tokens") != 0.0:
+    for server, window in context.windows(limits.l2_idle_seconds):
+        if window.gain("load_back_tokens") != 0.0:
             continue
         written, evicted = window.gain("backup_tokens"), window.gain("evicted_tokens")
         if not written or not evicted or min(written, evicted) < limits.tier_min_tokens:
@@ -83,10 +82,7 @@ def l2_phantom_hit(context: Context) -> Iterator[Finding]:
 def l2_proven(context: Context) -> Iterator[Finding]:
     """An L2 read happened: tokens and bytes were loaded back with host hits, and no storage hit explains them."""
     limits = context.thresholds
-    for server in context.servers:
-        window = context.window(server.id, limits.tier_window_seconds)
-        if window is None:
-            continue
+    for server, window in context.windows(limits.tier_window_seconds):
         loaded, size = window.gain("load_back_tokens"), window.gain("load_back_bytes")
         hits = window.gain("host_hit_tokens")
         if not loaded or not size or not hits or window.gain("storage_hit_tokens"):
@@ -107,10 +103,7 @@ def l2_proven(context: Context) -> Iterator[Finding]:
 def l2_dropped(context: Context) -> Iterator[Finding]:
     """Tokens that should have gone to L2 were dropped or refused, by reason."""
     limits = context.thresholds
-    for server in context.servers:
-        window = context.window(server.id, limits.tier_window_seconds)
-        if window is None:
-            continue
+    for server, window in context.windows(limits.tier_window_seconds):
         dropped, rejected = window.gain("dropped_tokens") or 0.0, window.gain("rejected_tokens") or 0.0
         lost, written = dropped + rejected, window.gain("backup_tokens") or 0.0
         if not lost or lost < limits.dropped_share * (lost + written):
@@ -143,9 +136,8 @@ def l2_dropped(context: Context) -> Iterator[Finding]:
 def l2_churn(context: Context) -> Iterator[Finding]:
     """L2 is full and written over within the window, and hardly any of it is read before."""
     limits = context.thresholds
-    for server in context.servers:
-        window = context.window(server.id, limits.l2_idle_seconds)
-        if window is None or window.seconds is None:
+    for server, window in context.windows(limits.l2_idle_seconds):
+        if window.seconds is None:
             continue
         used, total = _occupancy(context, server.id)
         written, read = window.gain("backup_tokens"), window.gain("load_back_tokens")

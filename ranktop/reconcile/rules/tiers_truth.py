@@ -18,9 +18,8 @@ def tier_inconsistent(context: Context) -> Iterator[Finding]:
     Not on a decode server, where a retracted request comes back without a hit, nor in a window with retractions.
     """
     limits = context.thresholds
-    for server in context.servers:
-        window = context.window(server.id, limits.tier_window_seconds)
-        if window is None or server.role == "decode" or window.gain("retracted_requests"):
+    for server, window in context.windows(limits.tier_window_seconds):
+        if server.role == "decode" or window.gain("retracted_requests"):
             continue
         yield from _impossible_hits(server, window, limits.tier_min_tokens)
         hits = host_and_storage_hits(window)
