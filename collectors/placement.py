@@ -12,8 +12,6 @@ from ranktop.sample import NoData, Placement, Processes, SourceError
 
 SAMPLE_PAGES = 256
 """At worst +-6 points at 95 % (see `share_interval_percent`); 1024 pages give +-3."""
-
-MANY_PAGES = 1024
 PERIOD_SECONDS = 10.0
 _MOST_MAPPINGS = 8
 """Of one rank, largest first: pools are few and large, torch's pinned blocks many and small."""
@@ -28,7 +26,6 @@ class PlacementCollector:
 
     def __init__(self, mappings: Callable[[], Mapping[int, tuple[PoolMapping, ...]]]) -> None:
         self._mappings = mappings
-        self._pages = SAMPLE_PAGES
         self._asks: PageNodes | None = None
         self._rng = random.Random()
         self._covered: frozenset[int] = frozenset()
@@ -38,12 +35,7 @@ class PlacementCollector:
         """Ten seconds, or one while there are ranks of which no page was sampled yet."""
         return PERIOD_SECONDS if self._covered and self._covered >= self._mappings().keys() else 1.0
 
-    def ask_for_more(self) -> None:
-        """Sample more pages at the next reading, once."""
-        self._pages = MANY_PAGES
-
     def read(self, processes: Processes | None, now: float) -> dict[int, tuple[Placement, ...]]:
-        pages, self._pages = self._pages, SAMPLE_PAGES
         if self._asks is None:
             try:
                 self._asks = PageNodes()
@@ -59,7 +51,7 @@ class PlacementCollector:
             largest = sorted(pools, key=lambda pool: pool.size_bytes, reverse=True)[:_MOST_MAPPINGS]
             try:
                 found[pid] = tuple(
-                    self._sampled(self._asks, pool, pages, now) for pool in largest if pool.resident is not False
+                    self._sampled(self._asks, pool, now) for pool in largest if pool.resident is not False
                 )
             except OSError as error:
                 if error.errno != errno.ESRCH:
@@ -72,8 +64,8 @@ class PlacementCollector:
             )
         return found
 
-    def _sampled(self, asks: PageNodes, pool: PoolMapping, pages: int, now: float) -> Placement:
-        addresses = sample_addresses(pool.start_address, pool.size_bytes, pool.page_size_bytes, pages, self._rng)
+    def _sampled(self, asks: PageNodes, pool: PoolMapping, now: float) -> Placement:
+        addresses = sample_addresses(pool.start_address, pool.size_bytes, pool.page_size_bytes, SAMPLE_PAGES, self._rng)
         counted = tally(asks.query(pool.pid, addresses))
         return Placement(
             pid=pool.pid,

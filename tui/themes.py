@@ -90,15 +90,3 @@ def parse_theme(text: str, where: str) -> ThemeColors:
     if not isinstance(name, str) or not isinstance(dark, bool):
         raise ThemeError(f'theme {where}: needs name = "..." and dark = true or false')
     return ThemeColors(name, dark, {role: colors[role] for role in ROLES})
-
-
-def contrast(one: str, other: str) -> float:
-    """WCAG 2 contrast ratio of two #rrggbb colours, 1 to 21."""
-    lighter, darker = sorted((_luminance(one), _luminance(other)), reverse=True)
-    return (lighter + 0.05) / (darker + 0.05)
-
-
-def _luminance(color: str) -> float:
-    channels = [int(color[start : start + 2], 16) / 255 for start in (1, 3, 5)]
-    red, green, blue = (c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in channels)
-    return 0.2126 * red + 0.7152 * green + 0.0722 * blue

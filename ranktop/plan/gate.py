@@ -13,17 +13,6 @@ RESERVE_BYTES = 10 * GIB
 GateAnswer = Literal["passes surely", "depends on which rank allocates first", "fails surely"]
 
 
-def passes_check(profile: Profile, free_bytes: int, requested_bytes: int, ranks: int) -> bool:
-    """One check of one pool: `requested > available` refuses, equality passes.
-
-    `free_bytes` is MemAvailable, from 0.5.21 the lesser of it and the cgroup's headroom.
-    """
-    available = free_bytes - RESERVE_BYTES
-    if profile.gate_divides_by_ranks:
-        available //= ranks
-    return requested_bytes <= available
-
-
 def gate_free_bytes(profile: Profile, available_bytes: int, cgroup_headroom_bytes: int | None) -> int:
     """What the gate takes for free memory: from 0.5.21 the lesser of MemAvailable and the cgroup's headroom."""
     if profile.gate_cgroup == "no" or cgroup_headroom_bytes is None:

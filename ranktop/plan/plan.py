@@ -137,8 +137,8 @@ class DevicePlan(Struct, frozen=True):
     scratch_bytes: int | None = None
 
 
-class RankPlan(Struct, frozen=True):
-    """What one rank should hold."""
+class RankIdentity(Struct, frozen=True):
+    """One scheduler process."""
 
     rank: str
     tp: int
@@ -146,6 +146,11 @@ class RankPlan(Struct, frozen=True):
     dp: int
     cp: int
     cuda_index: int
+
+
+class RankPlan(RankIdentity, frozen=True):
+    """What one rank should hold."""
+
     layers: LayerRange
     host: HostPlan | None
     """None without HiCache."""

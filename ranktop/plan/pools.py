@@ -7,8 +7,8 @@ from msgspec.structs import replace
 from ranktop.plan import device as l1
 from ranktop.plan import geometry, layersplit
 from ranktop.plan.autosize import auto_ratio
-from ranktop.plan.plan import DevicePlan, HostPlan, LayerRange, RankPlan
-from ranktop.plan.ranks import RankIdentity, local_ranks
+from ranktop.plan.plan import DevicePlan, HostPlan, LayerRange, RankIdentity, RankPlan
+from ranktop.plan.ranks import local_ranks
 from ranktop.plan.setting import Setting
 
 

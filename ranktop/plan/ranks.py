@@ -2,20 +2,8 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
-
 from ranktop.plan.arguments import Arguments
-
-
-class RankIdentity(Struct, frozen=True):
-    """One scheduler process."""
-
-    rank: str
-    tp: int
-    pp: int
-    dp: int
-    cp: int
-    cuda_index: int
+from ranktop.plan.plan import RankIdentity
 
 
 def rank_name(args: Arguments, dp: int, pp: int, tp: int) -> str:

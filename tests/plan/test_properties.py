@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ranktop.plan import PROFILES, layersplit, model_from_config
-from ranktop.plan.gate import RESERVE_BYTES, passes_check
+from ranktop.plan.gate import RESERVE_BYTES
 from ranktop.plan.geometry import page_aligned
 from ranktop.plan.machine import needed_bytes
 
-from .support import HICACHE, plan_of
+from .support import HICACHE, passes_check, plan_of
 
 VERSIONS = st.sampled_from(sorted(PROFILES))
 DTYPES = st.sampled_from(["bfloat16", "fp8_e4m3"])

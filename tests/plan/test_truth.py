@@ -11,10 +11,11 @@ import pytest
 
 from ranktop.plan import GB, PROFILES, LaunchRequest, Plan, compute_plan, geometry, layersplit, model_named, profile_for
 from ranktop.plan import device as l1
-from ranktop.plan.gate import RESERVE_BYTES, gate_free_bytes, passes_check
+from ranktop.plan.gate import RESERVE_BYTES, gate_free_bytes
 from ranktop.plan.l3 import DEFAULT_THRESHOLD_TOKENS, HIRADIX, UNIFIED, Deadline, cache_class
 
 from . import truth
+from .support import passes_check
 
 GLM = truth.load("glm-5.2.json")
 OTHERS = truth.load("other-models.json")
