@@ -26,7 +26,7 @@ def test_version() -> None:
     [
         (["chekc"], 2, "No such command 'chekc'"),
         (["check", "--windw", "5"], 2, "No such option"),
-        (["check", "--window", "soon"], 2, "is not a valid float"),
+        (["check", "--window", "soon"], 2, "is no duration"),
         (["check", "--url", "ftp://x"], 2, "not an address"),
         (["check", "--url", "http://me:secret@x:1"], 2, "RANKTOP_API_KEY"),
         (["demo", "no-such"], 2, "no scenario 'no-such' (one of healthy,"),
