@@ -25,7 +25,6 @@ class Redactor:
         self._known: dict[str, str] = {}
         names = sorted((name for name in set(host_names) if _is_telling(name)), key=len, reverse=True)
         self._names = re.compile(r"(?<![\w-])(?:" + "|".join(map(re.escape, names)) + r")(?![\w-])") if names else None
-        self.replaced = 0
 
     def text(self, text: str) -> str:
         """One string or log line without what must not leave."""
@@ -34,7 +33,6 @@ class Redactor:
             known = self._redacted(text)
             if len(self._known) < 100_000 and len(text) < 1000:
                 self._known[text] = known
-        self.replaced += known != text
         return known
 
     def value(self, value: Any) -> Any:
