@@ -30,7 +30,7 @@ class PageDigest(NamedTuple):
     previous: MetricsPage | None
     page: MetricsPage
     info: ServerInfo | None
-    ranks: int
+    processes: int
     series: Series
     gains: Gains
     tiers: TierShares
@@ -44,22 +44,27 @@ class PageDigest(NamedTuple):
     """By rank tag, filled as ranks are judged."""
 
 
-def digest(known: PageDigest | None, page: MetricsPage, info: ServerInfo | None, ranks: int) -> PageDigest:
-    """The digest of the newest page; the one that is known, where nothing changed."""
+def digest(known: PageDigest | None, page: MetricsPage, info: ServerInfo | None, processes: int) -> PageDigest:
+    """The digest of the newest page; the one that is known, where nothing changed.
+
+    `processes` are those of the server's ranks that were found; without any its ranks are those of the page.
+    """
     if known is not None and known.page.at_unix_seconds == page.at_unix_seconds:
-        if known.info is info and known.ranks == ranks:
+        if known.info is info and known.processes == processes:
             return known
         previous = known.previous
     else:
         previous = known.page if known is not None else None
     version = info.version if info is not None else None
+    series = Series(page)
+    ranks = processes or max(1, len(series.ranks()))
     gains, seconds = window(previous, page), seconds_between(previous, page)
     return PageDigest(
         previous,
         page,
         info,
-        ranks,
-        Series(page),
+        processes,
+        series,
         Gains(gains, seconds, version, ranks),
         tier_shares(previous, page, version, gains),
         transfer_rates(previous, page, version, ranks, gains=gains),

@@ -160,7 +160,7 @@ class Reconciler:
     def _remember(self, sample: Sample) -> None:
         self._forget_ended(sample)
         self._digests = {
-            server: digest(self._digests.get(server), page, sample.infos.get(server), _ranks(sample, server))
+            server: digest(self._digests.get(server), page, sample.infos.get(server), _processes(sample, server))
             for server, page in sample.metrics.items()
         }
         self._routers = {url: router_digest(self._routers.get(url), page) for url, page in sample.routers.items()}
@@ -240,9 +240,9 @@ def past_values(ranks: Sequence[RankVerdict], node: NodeVerdict) -> dict[LineKey
     return values
 
 
-def _ranks(sample: Sample, server: str) -> int:
-    processes = sample.processes.ranks if sample.processes else ()
-    return max(1, sum(1 for rank in processes if rank.server == server))
+def _processes(sample: Sample, server: str) -> int:
+    ranks = sample.processes.ranks if sample.processes else ()
+    return sum(1 for rank in ranks if rank.server == server)
 
 
 def _rank_order(context: Context) -> Iterator[RankId]:

@@ -39,7 +39,7 @@ class ServerPast:
         for server, told in digests.items():
             kept = self._ledgers.setdefault(server, deque())
             if not kept or kept[-1].at_unix_seconds != told.page.at_unix_seconds:
-                totals = ledger(told.series, now, told.gains.version, told.ranks)
+                totals = ledger(told.series, now, told.gains.version, told.gains.ranks)
                 if kept and has_restarted(kept[-1], totals):
                     kept.clear()
                 kept.append(totals)

@@ -65,6 +65,17 @@ def test_a_second_without_a_new_page_keeps_what_the_pages_told() -> None:
     assert after.routers == before.routers
 
 
+def test_without_processes_the_ranks_are_those_of_the_page() -> None:
+    constants = "".join(f'\n*max_total_num_tokens{{tp_rank="{tp}"}} 5' for tp in range(8))
+    reconciler = Reconciler(sglang="0.5.18")
+    for second, evicted in ((0.0, 800), (10.0, 1600)):
+        told = page(f"*evicted_tokens_total {evicted}{constants}", second)
+        verdict = reconciler.update(Sample(second, second, "node-a", metrics={"page.prom": told}))
+    assert verdict.servers[0].traffic.evicted_tokens_per_second == 10.0
+    line = verdict.ranks[0].line("rate.evict")
+    assert (line.seen, line.group) == (10.0, True)
+
+
 def test_check_json_has_them() -> None:
     document = msgspec.json.decode(encode(check_document(judged(), 5.0)))
     server = document["servers"][0]
