@@ -10,6 +10,7 @@ import click
 
 from ranktop.cli.documents import encode
 from ranktop.cli.errors import OK, NothingToLookAt, UsageProblem
+from ranktop.cli.output import OVERWRITE, new_text
 from ranktop.cli.record_options import DURATION, opened, said_damage
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ _MAX_MANIFEST_BYTES = 1 << 20
     "--rollback-within", type=DURATION, default="15m", show_default=True, metavar="TIME", help="The objective."
 )
 @click.option("--checklist", is_flag=True, help="Print the audits' test lists with their signs instead.")
+@OVERWRITE
 def packet(
     files: tuple[str, ...],
     output: str | None,
@@ -39,6 +41,7 @@ def packet(
     attach: tuple[str, ...],
     rollback_within: float,
     checklist: bool,
+    overwrite: bool,
 ) -> int:
     """Write the promotion packet from recordings: what they show, and what they do not."""
     if not files and not checklist:
@@ -60,10 +63,14 @@ def packet(
     folder = Path(output)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / "packet.json").write_text(encode(msgspec.to_builtins(found)) + "\n", encoding="utf-8")
-        (folder / "packet.md").write_text(markdown(found), encoding="utf-8")
     except OSError as problem:
-        raise UsageProblem(f"packet: {output}: cannot be written: {problem.strerror}") from problem
+        raise UsageProblem(f"packet: {output}: cannot be made: {problem.strerror} (name another folder)") from problem
+    for name, text in (
+        ("packet.json", encode(msgspec.to_builtins(found)) + "\n"),
+        ("packet.md", markdown(found)),
+    ):
+        with new_text("packet", str(folder / name), overwrite) as file:
+            file.write(text)
     click.echo(f"packet: {folder / 'packet.md'}: {len(found.not_shown)} parts are not shown")
     return OK
 

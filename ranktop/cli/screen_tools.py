@@ -30,8 +30,8 @@ def screen_tools(node: NodeOptions, gpus: GpuHold) -> Tools:
         path = file_name("json")
         try:
             write_export(verdict, path)
-        except OSError as problem:
-            raise Failed(f"{path}: cannot be written: {problem.strerror}") from problem
+        except UsageProblem as problem:
+            raise Failed(str(problem)) from problem
         return path
 
     return Tools(gpus, new_recorder, export)
@@ -47,11 +47,11 @@ def start_recorder(node: NodeOptions, path: str) -> Recorder:
 
 
 def write_export(verdict: Verdict, path: str) -> None:
-    """The document of `check --json`; never over a file that is there."""
+    """The document of `check --json`; never over a file that is there. UsageProblem when it cannot be written."""
     from ranktop.cli.documents import check_document, encode
+    from ranktop.cli.output import new_text
 
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    with open(os.open(path, flags, 0o600), "w", encoding="utf-8") as file:
+    with new_text("export", path) as file:
         file.write(encode(check_document(verdict, verdict.tiers.window_seconds)) + "\n")
 
 
