@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from ranktop.plan.plan import RankPlan
+from ranktop.plan.plan import Plan, RankPlan
 from ranktop.reconcile.digest import PageDigest, RankDigest
 from ranktop.reconcile.eventlog import EventLog
 from ranktop.reconcile.gpus import gpu_of_rank
@@ -135,7 +135,7 @@ def _server(view: NodeView, server: str, process: ServerProcess | None, processe
         version=version or (plan.sglang.version if plan and process else None),
         model=model or (plan.model.name if plan else None),
         role=plan.launch.role if plan else None,
-        ranks=ranks or (len(plan.ranks) if plan else len(logged.pools) if logged else 0),
+        ranks=ranks or _ranks_told(plan, logged, told),
         plan=plan,
         plan_origin=planned.origin,
         plan_error=planned.problem,
@@ -151,6 +151,15 @@ def _server(view: NodeView, server: str, process: ServerProcess | None, processe
         handoff=told.handoff if told else Handoff(),
         prefetches=prefetches(view.log, server, plan.launch.page_size if plan else None),
     )
+
+
+def _ranks_told(plan: Plan | None, logged: LoggedServer | None, told: PageDigest | None) -> int:
+    """Ranks of a server without processes."""
+    if plan is not None:
+        return len(plan.ranks)
+    if logged is not None and logged.pools:
+        return len(logged.pools)
+    return len(told.series.ranks()) if told is not None else 0
 
 
 def _is_ready(sample: Sample, server: str) -> bool:

@@ -76,7 +76,6 @@ class Recorded(Struct, frozen=True):
     """The minutes of one recording around its newest death, or its last ones."""
 
     source: str
-    ended_unix_seconds: float
     events: tuple[Event, ...] = ()
     gone: tuple[tuple[float, RankProcess], ...] = ()
     """Ranks that vanished during it, with the time at which they were missed."""

@@ -86,7 +86,6 @@ def follow(source: str, samples: list[Sample], events: list[Event], plans: tuple
     group = next((group for sample in reversed(before) for group in sample.cgroups.values()), None)
     return Recorded(
         source,
-        samples[-1].at_unix_seconds,
         tuple(events),
         tuple(gone.values()),
         tuple(rank for rank, _ in seen.values()),

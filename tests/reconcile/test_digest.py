@@ -71,7 +71,8 @@ def test_without_processes_the_ranks_are_those_of_the_page() -> None:
     for second, evicted in ((0.0, 800), (10.0, 1600)):
         told = page(f"*evicted_tokens_total {evicted}{constants}", second)
         verdict = reconciler.update(Sample(second, second, "node-a", metrics={"page.prom": told}))
-    assert verdict.servers[0].traffic.evicted_tokens_per_second == 10.0
+    server = verdict.servers[0]
+    assert (server.ranks, server.traffic.evicted_tokens_per_second) == (8, 10.0)
     line = verdict.ranks[0].line("rate.evict")
     assert (line.seen, line.group) == (10.0, True)
 
