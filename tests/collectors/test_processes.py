@@ -18,6 +18,9 @@ from collectors import procfs
 from collectors.processes import ProcessesCollector, server_ids
 from ranktop.sample import Processes, SourceError
 
+# All of them launch at the same address, and find each other.
+pytestmark = pytest.mark.xdist_group("processes")
+
 TREE = Path(__file__).with_name("process_tree.py")
 LAUNCH = "python -m sglang.launch_server --port 39871 --api-key s3cret"
 
