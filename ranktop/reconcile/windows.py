@@ -9,6 +9,8 @@ from ranktop.reconcile.history import History, LineKey, Track
 
 _SLACK = 0.95
 """A window of 30 s of readings a second apart may span 29 s."""
+_MOST_STEP_SHARE = 0.1
+"""Readings farther apart than this share of a window leave it open whether anything happened between them."""
 
 
 def span_seconds(track: Track) -> float:
@@ -17,8 +19,12 @@ def span_seconds(track: Track) -> float:
 
 
 def covers(track: Track, seconds: float) -> bool:
-    """Whether the readings span that long."""
-    return bool(track.seconds) and span_seconds(track) >= _SLACK * seconds
+    """Whether the readings span that long, but for the part of one step that a window cuts off."""
+    span = span_seconds(track)
+    if len(track.seconds) < 2:
+        return bool(track.seconds) and seconds <= 0
+    step = span / (len(track.seconds) - 1)
+    return span >= _SLACK * seconds or span + min(step, _MOST_STEP_SHARE * seconds) >= seconds
 
 
 def held(track: Track, seconds: float, holds: Callable[[float], bool]) -> bool:

@@ -15,8 +15,11 @@ import pytest
 
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("demo1")]
 
+# A shell's background job inherits an ignored SIGINT (bash(1), "SIGNALS"), and Python then leaves it so.
 LAUNCHER = """
+import signal
 import time
+signal.signal(signal.SIGINT, signal.default_int_handler)
 from ranktop.demo.launcher import DemoNode
 with DemoNode("cp1-fallback") as node:
     node.wait_ready(60)

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.e2e
 _REAL_SECONDS = 6.0
 """In so many real seconds from ready everything that a scenario states can be known."""
 _MOST_SPEED = 120.0
-_PATIENCE_SECONDS = 60.0
+_PATIENCE_SECONDS = 100.0
 _BESIDE_SECONDS = 2.5
 """For so long after the last of them nothing else may open."""
 

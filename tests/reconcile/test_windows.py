@@ -25,6 +25,9 @@ def test_a_window_needs_its_length() -> None:
     assert covers(track(*range(30)), 30), "29 s of readings a second apart"
     assert not covers(track(*range(28)), 30)
     assert not covers(Track((), ()), 0)
+    assert covers(track(*range(15), step=121), 1800), "15 readings 121 s apart: the window cuts off the sixteenth"
+    assert not covers(track(0, 1, step=16), 30), "two readings say nothing of what was between them"
+    assert not covers(track(5), 30)
     assert span_seconds(Track((), ())) == 0
 
 
