@@ -1,6 +1,6 @@
 """`make bench`: every figure of design section 8 that this machine can measure, in one table and in docs/bench.json.
 
-`python -m tests.bench [screen] [judge] [page] [plan] [recording] [--quick]`
+`python -m tests.bench [plan] [judge] [screen]`
 """
 
 from __future__ import annotations
@@ -37,4 +37,4 @@ def main(wanted: list[str]) -> None:
         path.write_text(json.dumps([msgspec.to_builtins(row) for row in found], indent=1) + "\n")
 
 
-main([argument for argument in sys.argv[1:] if not argument.startswith("--")])
+main(sys.argv[1:])
