@@ -31,7 +31,7 @@ class _Kept:
     def __init__(self, step_seconds: float, keep_seconds: float) -> None:
         self._step_seconds = step_seconds
         self._keep_seconds = keep_seconds
-        self._last = -math.inf
+        self._last = self._swept = -math.inf
         self.tracks: dict[LineKey, tuple[array[float], array[float]]] = {}
 
     def add(self, now: float, values: Mapping[LineKey, float]) -> None:
@@ -39,7 +39,10 @@ class _Kept:
             return
         self._last = now
         for key, value in values.items():
-            seconds, kept = self.tracks.setdefault(key, (array("d"), array("d")))
+            track = self.tracks.get(key)
+            if track is None:
+                track = self.tracks[key] = (array("d"), array("d"))
+            seconds, kept = track
             seconds.append(now)
             kept.append(value)
             # In slices, as a shift of the whole array at every point is waste.
@@ -47,8 +50,10 @@ class _Kept:
                 stale = bisect_left(seconds, now - self._keep_seconds)
                 del seconds[:stale]
                 del kept[:stale]
-        for key in [key for key, (seconds, _) in self.tracks.items() if now - seconds[-1] > self._keep_seconds]:
-            del self.tracks[key]
+        if not 0 <= now - self._swept < self._keep_seconds * (_SLACK - 1):
+            self._swept = now
+            for key in [key for key, (seconds, _) in self.tracks.items() if now - seconds[-1] > self._keep_seconds]:
+                del self.tracks[key]
 
 
 class History:
