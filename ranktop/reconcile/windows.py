@@ -9,7 +9,7 @@ from ranktop.reconcile.history import History, LineKey, Track
 
 _SLACK = 0.95
 """A window of 30 s of readings a second apart may span 29 s."""
-_MOST_STEP_SHARE = 0.1
+_MOST_STEP_SHARE = 1 / 3
 """Readings farther apart than this share of a window leave it open whether anything happened between them."""
 
 

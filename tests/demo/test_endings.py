@@ -15,11 +15,12 @@ import pytest
 
 pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("demo1")]
 
-# A shell's background job inherits an ignored SIGINT (bash(1), "SIGNALS"), and Python then leaves it so.
+# A background job inherits an ignored SIGINT (bash(1), "SIGNALS") and nohup an ignored SIGHUP; Python leaves both so.
 LAUNCHER = """
 import signal
 import time
 signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 from ranktop.demo.launcher import DemoNode
 with DemoNode("cp1-fallback") as node:
     node.wait_ready(60)

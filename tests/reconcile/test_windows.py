@@ -26,6 +26,7 @@ def test_a_window_needs_its_length() -> None:
     assert not covers(track(*range(28)), 30)
     assert not covers(Track((), ()), 0)
     assert covers(track(*range(15), step=121), 1800), "15 readings 121 s apart: the window cuts off the sixteenth"
+    assert covers(track(*range(6), step=5.02), 30), "a reading every five seconds"
     assert not covers(track(0, 1, step=16), 30), "two readings say nothing of what was between them"
     assert not covers(track(5), 30)
     assert span_seconds(Track((), ())) == 0

@@ -79,10 +79,10 @@ HOST = (
         "memory stalls under the pools, L2 is switched off, and the pressure returns to where it was",
         findings=("HOST-PRESSURE", "LAUNCH-CHANGED"),
         worst="warn",
-        shows_after_seconds=120.0,
+        shows_after_seconds=72.0,
         host=HostScript(pressure_percent=8.0),
         relaunch="no-l2",
-        relaunch_after_seconds=60.0,
+        relaunch_after_seconds=54.0,
     ),
     Scenario(
         "launch-changed",
