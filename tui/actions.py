@@ -38,6 +38,19 @@ class Action(NamedTuple):
     short: str = ""
 
 
+MOVES: tuple[Action, ...] = (
+    Action("down,j", "down", "move(1)", "cursor down"),
+    Action("up,k", "up", "move(-1)", "cursor up"),
+    Action("pagedown", "pgdn", "move(10)", "ten rows down"),
+    Action("pageup", "pgup", "move(-10)", "ten rows up"),
+)
+
+TIMES: tuple[Action, ...] = (
+    Action("n", "n", "next_breach", "to the next breach"),
+    Action("N", "N", "previous_breach", "to the breach before"),
+    Action("t", "t", "ask_time", "jump to a time: 14:03, 14:03:27 or -10m"),
+)
+
 ACTIONS: tuple[Action, ...] = (
     Action("question_mark", "?", "show_help", "this help", "help"),
     Action("q", "q", "quit", "quit", "quit"),
@@ -47,19 +60,14 @@ ACTIONS: tuple[Action, ...] = (
     Action("S", "S", "turn_sort", "turn the sorting round"),
     Action("enter", "enter", "open", "open the rank or the finding under the cursor", "open"),
     Action("escape", "esc", "leave", "back; takes a filter off"),
-    Action("down,j", "down", "move(1)", "cursor down"),
-    Action("up,k", "up", "move(-1)", "cursor up"),
-    Action("pagedown", "pgdn", "move(10)", "ten rows down"),
-    Action("pageup", "pgup", "move(-10)", "ten rows up"),
+    *MOVES,
     Action("less_than_sign", "<", "choose_rank(-1)", "Budget: the rank before"),
     Action("greater_than_sign", ">", "choose_rank(1)", "Budget: the next rank"),
     Action("left", "left", "step(-1)", "one second back in time"),
     Action("right", "right", "step(1)", "one second on"),
     Action("left_square_bracket", "[", "step(-60)", "one minute back"),
     Action("right_square_bracket", "]", "step(60)", "one minute on"),
-    Action("n", "n", "next_breach", "to the next breach"),
-    Action("N", "N", "previous_breach", "to the breach before"),
-    Action("t", "t", "ask_time", "jump to a time: 14:03, 14:03:27 or -10m"),
+    *TIMES,
     Action("w", "w", "ask_what_if", "what if: another size, ratio or rank count beside the present plan"),
     Action("r", "r", "toggle_recording", "record into a file; again: stop", "record"),
     Action("m", "m", "ask_mark", "put a mark with a text into the recording"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tui.actions import VIEWS, Action
+from tui.actions import MOVES, TIMES, VIEWS, Action
 
 FLEET_ACTIONS: tuple[Action, ...] = (
     Action("question_mark", "?", "show_help", "this help", "help"),
@@ -13,17 +13,12 @@ FLEET_ACTIONS: tuple[Action, ...] = (
     Action("S", "S", "turn_sort", "turn the sorting round"),
     Action("enter", "enter", "open", "open the node, rank or finding under the cursor", "open"),
     Action("escape", "esc", "leave", "back; takes a filter off"),
-    Action("down,j", "down", "move(1)", "cursor down"),
-    Action("up,k", "up", "move(-1)", "cursor up"),
-    Action("pagedown", "pgdn", "move(10)", "ten rows down"),
-    Action("pageup", "pgup", "move(-10)", "ten rows up"),
+    *MOVES,
     Action("left", "left", "step(-1)", "one cell of the strip back in time", "time"),
     Action("right", "right", "step(1)", "one cell on"),
     Action("left_square_bracket", "[", "step(-10)", "ten cells back"),
     Action("right_square_bracket", "]", "step(10)", "ten cells on"),
-    Action("n", "n", "next_breach", "to the next breach"),
-    Action("N", "N", "previous_breach", "to the breach before"),
-    Action("t", "t", "ask_time", "jump to a time: 14:03, 14:03:27 or -10m"),
+    *TIMES,
     Action("plus", "+", "widen(2.0)", "a strip of twice the time"),
     Action("minus", "-", "widen(0.5)", "a strip of half the time"),
     Action("r", "r", "refresh_now", "ask again now"),

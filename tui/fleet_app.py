@@ -12,9 +12,7 @@ from contextlib import suppress
 from typing import ClassVar
 
 from msgspec.structs import replace
-from textual.app import App
 from textual.binding import Binding, BindingType
-from textual.screen import Screen
 
 from ranktop.clock import duration, time_of_day
 from ranktop.fleet.look import Fleet
@@ -28,33 +26,28 @@ from tui.actions import VIEWS, view_keys
 from tui.asking import in_thread
 from tui.draw.glyphs import Glyphs
 from tui.fleet_actions import FLEET_ACTIONS, fleet_help_keys
-from tui.moment import parse_time
-from tui.palette import Palette, textual_theme
-from tui.screens.help import HelpScreen
-from tui.screens.main import MainScreen, Moment
+from tui.screens.main import Moment
 from tui.themes import ThemeColors
 from tui.timeline import Mark, next_breach, previous_breach
 from tui.trails import Trails
+from tui.viewer import Viewer
 from tui.views.finding_detail import FindingDetail
 from tui.views.fleet import FLEET_SORT, FleetView, fleet_verdict, next_fleet_sort
 from tui.views.rank_detail import RankDetail
 from tui.views.sorting import next_sort
 from tui.views.view import UNSORTED, FindingTarget, Frame, Sort, View
-from tui.widgets.ask import Ask
 
 MAX_WAIT_SECONDS = 60.0
 _SPANS_SECONDS = (300.0, 30 * 86400.0)
 
 
-class FleetApp(App[None]):
+class FleetApp(Viewer):
     """Nodes behind `source`. `where` names it in the title. Keys stay live while it answers slowly or not at all."""
 
-    CSS_PATH = "ranktop.tcss"
     TITLE = "ranktop fleet"
     ENABLE_COMMAND_PALETTE = False
     BINDINGS: ClassVar[list[BindingType]] = [
-        *(Binding(view.key, f"show_view('{view.name}')", view.name, show=False) for view in VIEWS),
-        *(Binding(action.keys, action.call, action.help, show=False) for action in FLEET_ACTIONS),
+        Binding(action.keys, action.call, action.help, show=False) for action in FLEET_ACTIONS
     ]
 
     def __init__(
@@ -70,13 +63,10 @@ class FleetApp(App[None]):
         wall: Callable[[], float] = time.time,
     ) -> None:
         """`themes` must not be empty; the first one is used from the start."""
-        super().__init__()
+        super().__init__(themes, glyphs)
         self._source = source
         self._scope = scope
         self._where = where
-        self._themes = themes
-        self._glyphs = glyphs
-        self._palettes = {theme.name: Palette(theme) for theme in themes}
         self._interval_seconds = interval_seconds
         self._span_seconds = span_seconds
         self._wall = wall
@@ -86,22 +76,10 @@ class FleetApp(App[None]):
         self._failures = 0
         self._node: NodeRow | None = None
         self._when: float | None = None
-        self._stack: list[View] = [VIEWS[0]]
         self._fleet_sort, self._node_sort = FLEET_SORT, UNSORTED
-        self._filter = ""
-        self._trails = Trails()
-        for theme in themes:
-            self.register_theme(textual_theme(theme))
-        self.theme = themes[0].name
-
-    def get_default_screen(self) -> Screen[None]:
-        return MainScreen(self._palettes[self.theme], self._glyphs)
 
     def on_mount(self) -> None:
         self.run_worker(self._keep_asking(), exit_on_error=True)
-        self.call_after_refresh(self._draw)
-
-    def on_resize(self) -> None:
         self.call_after_refresh(self._draw)
 
     async def _keep_asking(self) -> None:
@@ -151,9 +129,8 @@ class FleetApp(App[None]):
         if reading is not None:
             moment = moment._replace(span=reading.span, marks=_marks(reading))
         main.show(frame, view, moment)
-        others = [("esc", f"filter {self._filter!r} off")] if self._filter else []
         keys = [(action.shown_key, action.short) for action in FLEET_ACTIONS if action.short]
-        main.show_keys(view_keys() if opened else [], [*others, *keys], self._stack[0].name)
+        main.show_keys(view_keys() if opened else [], [*self._filter_keys(), *keys], self._stack[0].name)
 
     def _shown(self) -> tuple[Verdict, View]:
         reading, problem = self._reading, self._trouble()
@@ -174,17 +151,6 @@ class FleetApp(App[None]):
         age = f"; shown is {time_of_day(self._reading.at_unix_seconds)}" if self._reading is not None else ""
         return f"{self._problem}{age}; tried again within {self._wait_seconds():.0f} s"
 
-    @property
-    def _main(self) -> MainScreen:
-        screen = self.screen_stack[0]
-        assert isinstance(screen, MainScreen)
-        return screen
-
-    def action_show_view(self, name: str) -> None:
-        self._stack = [next(view for view in VIEWS if view.name == name)]
-        self._main.forget_cursor()
-        self._draw()
-
     def action_open(self) -> None:
         target = self._main.chosen()
         if target is None:
@@ -196,11 +162,6 @@ class FleetApp(App[None]):
         elif self._reading is not None:
             self._node = next((row for row in self._reading.fleet.rows if row.instance == target.server), None)
             self._wake.set()
-
-    def _push(self, view: View) -> None:
-        self._stack.append(view)
-        self._main.forget_cursor()
-        self._draw()
 
     def action_leave(self) -> None:
         if len(self._stack) > 1:
@@ -214,9 +175,6 @@ class FleetApp(App[None]):
             self._wake.set()
         self._main.forget_cursor()
         self._draw()
-
-    def action_move(self, rows: int) -> None:
-        self._main.move_cursor(rows)
 
     def action_next_sort(self) -> None:
         if self._node is None:
@@ -238,10 +196,6 @@ class FleetApp(App[None]):
     def action_ask_filter(self) -> None:
         self._ask("filter: part of a node, group, role, model, version or finding", self._use_filter, self._filter)
 
-    def _use_filter(self, text: str) -> None:
-        self._filter = text.strip()
-        self._draw()
-
     def action_toggle_pause(self) -> None:
         self._go_to(None if self._when is not None else self._wall())
 
@@ -259,16 +213,6 @@ class FleetApp(App[None]):
         if at is not None:
             self._go_to(at)
 
-    def action_ask_time(self) -> None:
-        self._ask("time: 14:03, 14:03:27 or -10m", self._use_time)
-
-    def _use_time(self, text: str) -> None:
-        when = parse_time(text, self._now())
-        if when is None:
-            self.notify(f"{text!r} is no time (like 14:03, 14:03:27 or -10m)", severity="warning", markup=False)
-        else:
-            self._go_to(when)
-
     def action_widen(self, factor: float) -> None:
         self._span_seconds = max(_SPANS_SECONDS[0], min(_SPANS_SECONDS[1], self._span_seconds * factor))
         self._wake.set()
@@ -284,18 +228,8 @@ class FleetApp(App[None]):
         self._wake.set()
         self._draw()
 
-    def action_show_help(self) -> None:
-        if not isinstance(self.screen, HelpScreen):
-            self.push_screen(HelpScreen(self._palettes[self.theme], self._glyphs, fleet_help_keys()))
-
-    def action_next_theme(self) -> None:
-        names = [theme.name for theme in self._themes]
-        self.theme = names[(names.index(self.theme) + 1) % len(names)]
-        self._main.use_palette(self._palettes[self.theme])
-
-    def _ask(self, what: str, done: Callable[[str], None], value: str = "") -> None:
-        if not self._main.query(Ask):
-            self._main.mount(Ask(what, done, value))
+    def _help_keys(self) -> list[tuple[str, str]]:
+        return fleet_help_keys()
 
 
 def _marks(reading: Reading) -> tuple[Mark, ...]:
