@@ -12,7 +12,6 @@ from textual.screen import Screen
 from tui.actions import ACTIONS, VIEWS, help_keys, short_keys, view_keys
 from tui.draw.glyphs import Glyphs
 from tui.eventlog import EventLog
-from tui.signals import mind_signals
 from tui.themes import ThemeColors
 from tui.timekeys import ReplayTime, TimeKeys
 from tui.tools import NO_TOOLS, Failed, Recorder, Tools
@@ -57,7 +56,6 @@ class RanktopApp(Viewer):
         self._rank: RankTarget | None = None
 
     def on_mount(self) -> None:
-        mind_signals(self.exit)
         self.call_after_refresh(self._tick)
         self.set_interval(TICK_SECONDS, self._tick)
 

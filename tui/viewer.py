@@ -16,6 +16,7 @@ from tui.moment import parse_time
 from tui.palette import Palette, textual_theme
 from tui.screens.help import HelpScreen
 from tui.screens.main import MainScreen
+from tui.signals import mind_signals
 from tui.themes import ThemeColors
 from tui.trails import Trails
 from tui.views.view import View
@@ -61,6 +62,9 @@ class Viewer(App[None]):
 
     def get_default_screen(self) -> Screen[None]:
         return MainScreen(self._palettes[self.theme], self._glyphs)
+
+    def on_mount(self) -> None:
+        mind_signals(self.exit)
 
     def on_resize(self) -> None:
         # The screen learns of its new size after the app does.

@@ -161,6 +161,14 @@ def _terminated(stage: Stage, shows: str) -> None:
         _ends(pid, terminal)
 
 
+def _fleet_terminated(stage: Stage, shows: str) -> None:
+    with _on_a_terminal("fleet", "--prometheus", "http://127.0.0.1:9") as (pid, terminal):
+        _said(terminal, shows.encode())
+        os.kill(pid, signal.SIGTERM)
+        _said(terminal, _MAIN_SCREEN)
+        _ends(pid, terminal)
+
+
 def _resized(stage: Stage, shows: str) -> None:
     with _on_a_terminal("--pid", "1") as (pid, terminal):
         _said(terminal, b"host")
@@ -298,6 +306,7 @@ FAULTS = (
     Fault("recording", "has every second page zeroed", "--salvage reads every row", _damaged(_zeroed, 0)),
     Fault("terminal", "is gone (SIGHUP)", "host", _terminal_gone),
     Fault("terminal", "ranktop is ended (SIGTERM): the screen is given back", "host", _terminated),
+    Fault("terminal", "ranktop fleet is ended (SIGTERM): the screen is given back", "refused", _fleet_terminated),
     Fault("terminal", "is resized, down to one cell", "host", _resized),
     Fault("terminal", "ranktop is stopped (SIGSTOP) and goes on", "host", _stopped),
     Fault("terminal", "ranktop is suspended (Ctrl-Z) and goes on (fg)", "host", _suspended),
