@@ -179,22 +179,26 @@ class Poller:
             _log.exception("collector %s", collector.name)
             state, code, detail = "error", "defect", f"{collector.name}: {type(reason).__name__}: {reason} (a defect)"
         took = time.monotonic() - started
-        if stop.is_set():
-            return
-        self._store(key, collector, state, code, detail, took, value)
+        self._store(key, collector, stop, state, code, detail, took, value)
 
     def _store(
         self,
         key: tuple[str, str | None],
         collector: Collector,
+        stop: threading.Event,
         state: Any,
         code: str,
         detail: str,
         took: float,
         value: Any,
     ) -> None:
+        has_processes = state == "ok" and collector.part == "processes"
         with self._lock:
+            if stop.is_set():
+                return
             self._reading_since.pop(key, None)
+            if has_processes:
+                self._forget_servers(value)
             before = self._slots.get(key)
             at = self._wall() if state == "ok" else (before.state.at_unix_seconds if before else None)
             after = SourceState(
@@ -221,18 +225,23 @@ class Poller:
             if not self._first_processes.is_set():
                 self._first_processes.set()
                 self._stop.wait(self._head_start_seconds)
-            if state == "ok":
+            if has_processes:
                 self._follow_servers(value)
 
-    def _follow_servers(self, processes: Processes) -> None:
+    def _wanted(self, processes: Processes) -> dict[tuple[str, int | None], ServerProcess]:
         all_servers = (self._with_given(processes) or processes).servers
-        wanted = {(server.id, server.start_ticks): server for server in all_servers}
+        return {(server.id, server.start_ticks): server for server in all_servers}
+
+    def _forget_servers(self, processes: Processes) -> None:
+        """In one step with the processes that say so: no sample may have the new ranks and what the old server said."""
+        wanted = self._wanted(processes)
         for identity in [known for known in self._server_stops if known not in wanted]:
             self._server_stops.pop(identity).set()
             # Also of one that is back: what its process before said is not the new one's.
-            with self._lock:
-                self._slots = {key: slot for key, slot in self._slots.items() if key[1] != identity[0]}
-        for identity, server in wanted.items():
+            self._slots = {key: slot for key, slot in self._slots.items() if key[1] != identity[0]}
+
+    def _follow_servers(self, processes: Processes) -> None:
+        for identity, server in self._wanted(processes).items():
             if identity not in self._server_stops:
                 stop = self._server_stops[identity] = threading.Event()
                 for group in self._for_server(server):

@@ -80,8 +80,8 @@ class PoolsCollector:
             raise ProcessLookupError(rank.pid)
         raw = procfs.read_file(f"{self._root}/{rank.pid}/maps", _MAPS_LIMIT_BYTES)
         self.maps_reads += 1
-        if not raw:
-            # It has given its memory back and is about to go.
+        # It has given its memory back and is about to go. What was read while it did so may end in the middle.
+        if not raw or not procfs.read_file(f"{self._root}/{rank.pid}/statm").strip(b" 0\n"):
             raise ProcessLookupError(rank.pid)
         mappings = tuple(self._with_page_size(mapping) for mapping in parse_maps(raw, rank.pid))
         self._seen[key] = (sizes, now, mappings)

@@ -32,11 +32,12 @@ def main() -> None:
         except OSError as error:
             _say({"failed": f"mapping {sum(options.pools):,} bytes of host pools: {error.strerror}"})
             raise SystemExit(1) from None
-        _obey(options)
+        # As a real rank is killed: its pools stay mapped until the kernel takes them, and nothing winds down before.
+        os._exit(_obey(options))
 
 
-def _obey(options: argparse.Namespace) -> None:
-    """Do what standard input says until it closes."""
+def _obey(options: argparse.Namespace) -> int:
+    """Do what standard input says until it closes or asks for an exit code."""
     # Importing ranktop dropped it; this process is to write into the stand-in server's files.
     os.environ["PROMETHEUS_MULTIPROC_DIR"] = options.metrics
     from ranktop.demo.exposition import Writer, rank_labels, scheduler_families
@@ -47,10 +48,11 @@ def _obey(options: argparse.Namespace) -> None:
     for line in sys.stdin:
         order = json.loads(line)
         if "exit" in order:
-            raise SystemExit(order["exit"])
+            return order["exit"]
         # Written to, so that the pages are there and stay there.
         heap += b"\1" * order.get("grow", 0)
         writer.apply(order.get("operations", []))
+    return 0
 
 
 def map_pool(size_bytes: int) -> mmap.mmap:

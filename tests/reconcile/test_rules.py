@@ -88,6 +88,12 @@ def unreadable_maps(sample: Sample) -> Sample:
         ),
         pytest.param("HOST-POOL-MISSING", unreadable_maps, [], id="maps not readable"),
         pytest.param(
+            "HOST-POOL-MISSING",
+            lambda s: replace(samples.with_pool(s, 2, PRIMARY), events=(sigterm(s.at_unix_seconds - 1.0),)),
+            [],
+            id="given back after SIGTERM",
+        ),
+        pytest.param(
             "METRICS-OFF",
             lambda s: samples.with_source(s, "metrics", "error", "http_404"),
             [("warn", ())],

@@ -30,9 +30,15 @@ def pool_differs(context: Context) -> Iterator[Finding]:
 
 
 def pool_missing(context: Context) -> Iterator[Finding]:
-    """Ready, the plan has a pool, the maps are readable, SGLang's own allocator, and nothing of that size is there."""
+    """Ready, the plan has a pool, the maps are readable, SGLang's own allocator, and nothing of that size is there.
+
+    A server that was told to end gives its pools back before its ranks are gone.
+    """
+    ending = {event.server for event in context.events if event.fields.get("signal") == "SIGTERM"}
     for server in context.servers:
-        if not server.is_ready or server.plan is None or uses_foreign_allocator(server.plan.launch.storage_backend):
+        if not server.is_ready or server.plan is None or server.id in ending:
+            continue
+        if uses_foreign_allocator(server.plan.launch.storage_backend):
             continue
         for rank in context.ranks_of(server.id):
             for line in rank.pools:
