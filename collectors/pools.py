@@ -65,8 +65,15 @@ class PoolsCollector:
                 "no_permission",
             )
         by_key = {(rank.pid, rank.start_ticks): rank for rank in ranks}
-        self.latest = {key[0]: with_residency(seen[2], by_key[key]) for key, seen in self._seen.items()}
+        self.latest = {
+            key[0]: self._same(key[0], with_residency(seen[2], by_key[key])) for key, seen in self._seen.items()
+        }
         return self.latest
+
+    def _same(self, pid: int, mappings: tuple[Mapping, ...]) -> tuple[Mapping, ...]:
+        """The object handed out before where nothing changed, so that who has judged it need not do so again."""
+        before = self.latest.get(pid)
+        return before if before is not None and before == mappings else mappings
 
     def _refresh(self, rank: RankProcess, now: float) -> None:
         key = (rank.pid, rank.start_ticks)
@@ -81,10 +88,13 @@ class PoolsCollector:
         raw = procfs.read_file(f"{self._root}/{rank.pid}/maps", _MAPS_LIMIT_BYTES)
         self.maps_reads += 1
         # It has given its memory back and is about to go. What was read while it did so may end in the middle.
-        if not raw or not procfs.read_file(f"{self._root}/{rank.pid}/statm").strip(b" 0\n"):
+        if not raw or (rank.vm_size_bytes is not None and not self._has_memory(rank.pid)):
             raise ProcessLookupError(rank.pid)
         mappings = tuple(self._with_page_size(mapping) for mapping in parse_maps(raw, rank.pid))
         self._seen[key] = (sizes, now, mappings)
+
+    def _has_memory(self, pid: int) -> bool:
+        return procfs.kib_value(procfs.read_file(f"{self._root}/{pid}/status"), b"VmSize:") is not None
 
     def _with_page_size(self, mapping: Mapping) -> Mapping:
         """The file system behind a hugetlb mapping tells its page size; following the link needs CAP_SYS_ADMIN."""

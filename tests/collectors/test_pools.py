@@ -209,3 +209,15 @@ def test_residency_is_told_only_when_the_sum_proves_it(held: int, size: int) -> 
         assert mapping.resident is not False or held < size / 2
     unknown = with_residency(pair, msgspec.structs.replace(rank, rss_shmem_bytes=None))
     assert [mapping.resident for mapping in unknown] == [None, None]
+
+
+def test_maps_read_while_the_rank_gives_its_memory_back_are_not_believed(tmp_path: Path) -> None:
+    """The list may end in the middle then: the kernel has taken the memory, and so no Vm line is left."""
+    (tmp_path / "7").mkdir()
+    (tmp_path / "7" / "maps").write_text("7f0000000000-7f0002000000 rw-s 00000000 00:01 99 /dev/zero (deleted)\n")
+    status = tmp_path / "7" / "status"
+    rank = RankProcess(server="s", tag=RankTag(), pid=7, start_ticks=1, state="R", vm_size_bytes=1 << 30)
+    status.write_text("Name:\tpython3\nState:\tR (running)\n")
+    assert PoolsCollector(tmp_path).read(Processes(ranks=(rank,)), 0.0) == {}
+    status.write_text("Name:\tpython3\nState:\tR (running)\nVmSize:\t 1048576 kB\n")
+    assert len(PoolsCollector(tmp_path).read(Processes(ranks=(rank,)), 0.0)[7]) == 1
