@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import msgspec
 from msgspec import Struct
 
 from ranktop.plan.plan import Plan, RankPlan
@@ -11,13 +12,13 @@ from ranktop.reconcile.digest import PageDigest, RankDigest
 from ranktop.reconcile.eventlog import EventLog
 from ranktop.reconcile.gpus import gpu_of_rank
 from ranktop.reconcile.lines.growth import with_pool_growth
-from ranktop.reconcile.lines.hbm import hbm_lines
-from ranktop.reconcile.lines.host import expected_pools, pool_lines, process_lines
+from ranktop.reconcile.lines.hbm import gpu_memory, hbm_lines
+from ranktop.reconcile.lines.host import expected_pools, missing_pool_lines, pool_lines, process_lines
 from ranktop.reconcile.lines.layers import layer_line
 from ranktop.reconcile.lines.logged import logged_free_line, logged_pool_lines
 from ranktop.reconcile.lines.node import node_lines, request_lines
 from ranktop.reconcile.lines.pd import pd_lines
-from ranktop.reconcile.lines.placement import local_line
+from ranktop.reconcile.lines.placement import local_line, near_nodes
 from ranktop.reconcile.lines.rates import rate_lines
 from ranktop.reconcile.lines.tokens import token_lines
 from ranktop.reconcile.logged import LoggedServer, tag_of
@@ -29,6 +30,7 @@ from ranktop.reconcile.pools import PoolMatch, match_pools
 from ranktop.reconcile.prefetches import prefetches
 from ranktop.reconcile.reported import Reported, reported
 from ranktop.reconcile.thresholds import Thresholds
+from ranktop.reconcile.unchanged import Unchanged
 from ranktop.reconcile.verdict import (
     Acceptance,
     Handoff,
@@ -43,6 +45,7 @@ from ranktop.reconcile.verdict import (
     Traffic,
     TransferRates,
 )
+from ranktop.sample import Mapping as MappedPool
 from ranktop.sample import Processes, RankProcess, RankTag, Sample, ServerProcess
 
 RankId = tuple[str, str]
@@ -60,6 +63,8 @@ class NodeView(Struct, frozen=True):
     shmem_before_bytes: int | None = None
     """Shmem of the host from before any server ran, None where that was not seen."""
     log: EventLog = EventLog()
+    unchanged: Unchanged = msgspec.field(default_factory=Unchanged)
+    """What was made of the same objects at the update before."""
 
 
 def server_ids(sample: Sample, logged: Mapping[str, LoggedServer]) -> tuple[str, ...]:
@@ -91,8 +96,11 @@ def judge_ranks(view: NodeView, servers: Sequence[ServerVerdict]) -> tuple[RankV
         known = {**planned, **live} or dict.fromkeys(_told_tags(view, server.id))
         tags = sorted(known, key=lambda tag: _order(tag, live, planned))
         found += [(server, tag, live.get(tag), planned.get(tag)) for tag in tags]
-    matches = {(server.id, tag): _matches(view.sample, process, plan) for server, tag, process, plan in found}
+    matches = {
+        (server.id, tag): _matches(view, (server.id, tag), process, plan) for server, tag, process, plan in found
+    }
     pins = _pins(view.sample, servers, matches)
+    stale = {server.id: _is_stale(view.sample, "metrics", server.id) for server in servers}
     return tuple(
         _rank(
             view,
@@ -101,7 +109,7 @@ def judge_ranks(view: NodeView, servers: Sequence[ServerVerdict]) -> tuple[RankV
             process,
             plan,
             matches[server.id, tag],
-            _told(view, server, tag, _rank_tag(tag, process, plan), plan),
+            _told(view, server, tag, _rank_tag(tag, process, plan), plan, stale[server.id]),
             pins,
         )
         for server, tag, process, plan in found
@@ -190,17 +198,18 @@ def _rank_tag(tag: str, process: RankProcess | None, plan: RankPlan | None) -> R
     return RankTag(dp=plan.dp, pp=plan.pp, cp=plan.cp, tp=plan.tp) if plan else tag_of(tag)
 
 
-def _told(view: NodeView, server: ServerVerdict, name: str, tag: RankTag, plan: RankPlan | None) -> RankDigest:
+def _told(
+    view: NodeView, server: ServerVerdict, name: str, tag: RankTag, plan: RankPlan | None, stale: bool
+) -> RankDigest:
     """What SGLang's metrics and log tell of the rank's memory, tokens, copies, hand-offs and layers: once a page."""
     page = view.digests.get(server.id)
     info, bootstrap = view.sample.infos.get(server.id), view.sample.bootstraps.get(server.id)
     gave_up = view.log.newest(server.id, "pd_register_gave_up").get(name)
     layers = view.log.newest(server.id, "layer_plan").get(name)
-    inputs = (info, plan, bootstrap, gave_up, layers, server.role, _is_stale(view.sample, "metrics", server.id))
+    inputs = (info, plan, bootstrap, gave_up, layers, server.role, stale)
     known = page.by_rank.get(name) if page is not None else None
-    if known is not None and all(one is other for one, other in zip(known.inputs, inputs, strict=True)):
+    if known is not None and known.inputs == inputs:
         return known
-    stale = inputs[-1]
     said = reported(page.series if page else None, tag, info)
     lines = (
         *token_lines(plan, said, stale),
@@ -221,10 +230,16 @@ def _logged_hbm(view: NodeView, server: str, tag: str, said: Reported) -> Logged
     return logged_hbm(view.log, server, tag)
 
 
-def _matches(sample: Sample, process: RankProcess | None, plan: RankPlan | None) -> tuple[PoolMatch, ...] | None:
-    if process is None or process.pid not in sample.mappings:
+def _matches(
+    view: NodeView, rank: RankId, process: RankProcess | None, plan: RankPlan | None
+) -> tuple[PoolMatch, ...] | None:
+    if process is None or process.pid not in view.sample.mappings:
         return None
-    return match_pools(expected_pools(plan), sample.mappings[process.pid])
+    return view.unchanged.of(("matches", rank), _matched, plan, view.sample.mappings[process.pid])
+
+
+def _matched(plan: RankPlan | None, mappings: tuple[MappedPool, ...]) -> tuple[PoolMatch, ...]:
+    return match_pools(expected_pools(plan), mappings)
 
 
 def _pins(
@@ -259,14 +274,17 @@ def _rank(
     logged = view.logged.get(server.id)
     free_bytes = logged.device_free_bytes.get(tag) if logged is not None and process is None else None
     logged_memory = _logged_hbm(view, server.id, tag, told.said)
-    memory = hbm_lines(found, source, plan, told.said, _why_no_gpu(sample), logged_memory)
+    gpu = gpu_memory(found, "" if found else _why_no_gpu(sample))
+    memory = view.unchanged.of(("hbm", server.id, tag), hbm_lines, gpu, source, plan, told.said, logged_memory)
     if free_bytes is not None:
-        memory = (logged_free_line(line, free_bytes) for line in memory)
+        memory = tuple(logged_free_line(line, free_bytes) for line in memory)
     lines: tuple[Line, ...] = (
         *memory,
         *_pool_lines(view, server.id, tag, plan, matches, process),
         *process_lines(process, pins, plan),
-        local_line(placements, gpu_node, sample.numa or (), view.thresholds),
+        view.unchanged.of(
+            ("local", server.id, tag), local_line, placements, gpu_node, _near(sample, gpu_node), view.thresholds
+        ),
         *told.lines,
     )
     return RankVerdict(
@@ -294,7 +312,15 @@ def _pool_lines(
     pools = told.pools.get(tag, ()) if told is not None else ()
     if matches is None and pools:
         return logged_pool_lines(plan, pools)
-    return pool_lines(plan, matches, view.thresholds, _why_no_maps(view.sample, process))
+    if matches is None:
+        return missing_pool_lines(plan, _why_no_maps(view.sample, process))
+    return view.unchanged.of(("pools", server, tag), pool_lines, plan, matches, view.thresholds)
+
+
+def _near(sample: Sample, gpu_node: int | None) -> frozenset[int]:
+    if gpu_node is None:
+        return frozenset()
+    return near_nodes(gpu_node, {node.node: dict(node.distances) for node in sample.numa or ()})
 
 
 def _why_no_gpu(sample: Sample) -> str:

@@ -38,6 +38,7 @@ from ranktop.reconcile.rules import HISTORY_LINES, RULES, Context
 from ranktop.reconcile.serverpast import ServerPast
 from ranktop.reconcile.thresholds import Thresholds
 from ranktop.reconcile.tracking import Key, Open, track
+from ranktop.reconcile.unchanged import Unchanged
 from ranktop.reconcile.verdict import NodeVerdict, RankVerdict, ServerVerdict, Verdict
 from ranktop.sample import Event, ModelConfig, Sample, ServerInfo, ServerProcess
 
@@ -81,6 +82,7 @@ class Reconciler:
         self._past = ServerPast(launches)
         self._events: deque[Event] = deque(maxlen=_MAX_EVENTS)
         self._incidents = Incidents()
+        self._unchanged = Unchanged()
         self._ready_since: dict[str, float] = {}
         self._seen_up: set[str] = set()
         self._starts: dict[str, int] = {}
@@ -90,6 +92,7 @@ class Reconciler:
     def update(self, sample: Sample) -> Verdict:
         """The verdict on this sample, given all before it."""
         self._remember(sample)
+        self._unchanged.next_update()
         view = NodeView(
             sample=sample,
             plans={server: self._plan(server, sample) for server in server_ids(sample, self._logged)},
@@ -98,6 +101,7 @@ class Reconciler:
             shmem_before_bytes=self._shmem_before_bytes,
             log=self._past.log,
             thresholds=self._thresholds,
+            unchanged=self._unchanged,
         )
         servers = judge_servers(view)
         self._phases = follow_phases(self._phases, sample, servers)
@@ -228,12 +232,12 @@ class Reconciler:
 
 def past_values(ranks: Sequence[RankVerdict], node: NodeVerdict) -> dict[LineKey, float]:
     """The values of this update that rules may look back on; a line that was not seen is left out."""
-    values = {
-        (rank.server, rank.rank, line.line): float(line.seen)
-        for rank in ranks
-        for line in rank.lines
-        if line.line in HISTORY_LINES and line.seen is not None and not line.stale
-    }
+    values: dict[LineKey, float] = {}
+    for rank in ranks:
+        for name in HISTORY_LINES:
+            line = rank.line(name)
+            if line.seen is not None and not line.stale:
+                values[rank.server, rank.rank, name] = float(line.seen)
     for line in node.lines:
         if line.line in HISTORY_LINES and line.seen is not None:
             values["", "", line.line] = float(line.seen)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Annotated
 
 from msgspec import Struct
@@ -25,20 +26,26 @@ class RankTag(Struct, frozen=True, order=True):
 
     def __str__(self) -> str:
         """SGLang's own log tag, for example `DP0 PP0 ATTN_CP3 TP7 EP1`; a bare scheduler is `TP0`."""
-        parts = (
-            ("DP", self.dp),
-            ("PP", self.pp),
-            ("ATTN_CP", self.cp),
-            ("MOE_DP", self.moe_dp),
-            ("TP", self.tp),
-            ("EP", self.ep),
-        )
-        return " ".join(f"{name}{number}" for name, number in parts if number is not None) or "TP0"
+        return _log_tag(self)
 
     @property
     def order(self) -> tuple[int, ...]:
         """Sort key: dp, pp, cp, tp, then the rest; an absent part counts as 0."""
         return tuple(number or 0 for number in (self.dp, self.pp, self.cp, self.tp, self.moe_dp, self.ep))
+
+
+@functools.lru_cache(maxsize=8192)
+def _log_tag(tag: RankTag) -> str:
+    """Asked for many times a second, of few tags."""
+    parts = (
+        ("DP", tag.dp),
+        ("PP", tag.pp),
+        ("ATTN_CP", tag.cp),
+        ("MOE_DP", tag.moe_dp),
+        ("TP", tag.tp),
+        ("EP", tag.ep),
+    )
+    return " ".join(f"{name}{number}" for name, number in parts if number is not None) or "TP0"
 
 
 class RankProcess(Struct, frozen=True):

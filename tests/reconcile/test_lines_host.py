@@ -127,7 +127,7 @@ def test_one_page_a_layer_is_allowed() -> None:
         size = 65_495_040 + pages_more * 656 * 64 * 78
         mapping = samples.mapping(0, 0x7F0000000000, size)
         match = PoolMatch("host.primary", 65_495_040, size, mapping, False)
-        (line,) = pool_lines(replace(plan, host=small), (match,), Thresholds(), "")
+        (line,) = pool_lines(replace(plan, host=small), (match,), Thresholds())
         return line.status
 
     assert (status(1), status(2)) == ("ok", "over")

@@ -18,22 +18,44 @@ _KV_TOLERANCE_BYTES = GIB // 20
 _UNSAID = "SGLang has not told it (no metrics page, no server info, no log line of this rank)"
 
 
+class GpuMemory(NamedTuple):
+    """What NVML says of a rank's memory, and why where it does not."""
+
+    total_bytes: int | None
+    free_bytes: int | None
+    process_bytes: int | None
+    missing: str
+    missing_process: str
+
+
+def gpu_memory(found: RankGpu | None, missing: str) -> GpuMemory:
+    """`missing` says why there is no GPU."""
+    if found is None:
+        return GpuMemory(None, None, None, missing, missing)
+    gpu = found.gpu
+    return GpuMemory(
+        gpu.total_bytes,
+        gpu.free_bytes,
+        found.process.used_bytes if found.process else None,
+        missing if gpu.state == "ok" else gpu.detail or gpu.state,
+        "NVML shows no process with this rank's pid on its GPU",
+    )
+
+
 def hbm_lines(
-    found: RankGpu | None,
-    source: Source,
-    plan: RankPlan | None,
-    said: Reported,
-    missing: str,
-    logged: LoggedHbm | None = None,
+    memory: GpuMemory, source: Source, plan: RankPlan | None, said: Reported, logged: LoggedHbm | None = None
+) -> tuple[Line, ...]:
+    """`said` is what SGLang's metrics or server info give, `logged` its log."""
+    return tuple(_lines(memory, source, plan, said, logged))
+
+
+def _lines(
+    memory: GpuMemory, source: Source, plan: RankPlan | None, said: Reported, logged: LoggedHbm | None
 ) -> Iterator[Line]:
-    """`missing` says why there is no GPU. `said` is what SGLang's metrics or server info give, `logged` its log."""
-    gpu = found.gpu if found else None
-    why = gpu.detail or gpu.state if gpu and gpu.state != "ok" else missing
-    yield reading("hbm.total", gpu.total_bytes if gpu else None, source=source, missing=why)
-    yield reading("hbm.free", gpu.free_bytes if gpu else None, source=source, missing=why)
-    process = found.process.used_bytes if found and found.process else None
-    no_process = why if gpu is None else "NVML shows no process with this rank's pid on its GPU"
-    yield reading("hbm.process", process, source=source, missing=no_process)
+    process = memory.process_bytes
+    yield reading("hbm.total", memory.total_bytes, source=source, missing=memory.missing)
+    yield reading("hbm.free", memory.free_bytes, source=source, missing=memory.missing)
+    yield reading("hbm.process", process, source=source, missing=memory.missing_process)
     logged = logged or LoggedHbm()
     weights = _told(said.weights_bytes, logged.weights_bytes, said.memory_is_group)
     kv = _told(said.kv_bytes, logged.kv_bytes, said.memory_is_group)

@@ -27,18 +27,18 @@ def expected_pools(plan: RankPlan | None) -> tuple[ExpectedPool, ...]:
     return tuple(ExpectedPool(line, size) for line, size in pools if size)
 
 
-def pool_lines(
-    plan: RankPlan | None, matches: Sequence[PoolMatch] | None, thresholds: Thresholds, missing: str
-) -> tuple[Line, ...]:
-    """One line a planned pool. `matches` is None where the rank's maps could not be read, and `missing` says why."""
+def pool_lines(plan: RankPlan | None, matches: Sequence[PoolMatch], thresholds: Thresholds) -> tuple[Line, ...]:
+    """One line a planned pool."""
     if plan is None or plan.host is None:
         return ()
-    if matches is None:
-        return tuple(
-            compare(pool.line, pool.planned_bytes, None, source="computed", detail=missing)
-            for pool in expected_pools(plan)
-        )
     return tuple(_pool_line(plan.host, match, thresholds) for match in matches)
+
+
+def missing_pool_lines(plan: RankPlan | None, missing: str) -> tuple[Line, ...]:
+    """The same where the rank's maps could not be read, and `missing` says why."""
+    return tuple(
+        compare(pool.line, pool.planned_bytes, None, source="computed", detail=missing) for pool in expected_pools(plan)
+    )
 
 
 def process_lines(process: RankProcess | None, pins: Pins, plan: RankPlan | None) -> tuple[Line, ...]:

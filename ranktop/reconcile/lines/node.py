@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from ranktop.plan.plan import Plan
 from ranktop.reconcile.compare import compare, reading
@@ -33,8 +33,9 @@ def node_lines(
         source=source,
         missing="no /proc/pressure/memory here (PSI is off in this kernel)" if host else missing,
     )
+    pools = _pool_bytes_by_node(sample, ranks)
     for node in sample.numa or ():
-        yield from _numa(node, sample, ranks)
+        yield from _numa(node, pools)
 
 
 def request_lines(servers: Sequence[ServerVerdict]) -> Iterator[Line]:
@@ -107,7 +108,7 @@ def _hugepages(host: Host | None, source: Source, missing: str) -> Line:
     return reading("host.hugepages", sum(totals) if totals else None, source=source, missing=why)
 
 
-def _numa(node: NumaNode, sample: Sample, ranks: Sequence[RankVerdict]) -> Iterator[Line]:
+def _numa(node: NumaNode, pools: Mapping[int, float] | None) -> Iterator[Line]:
     source: Source = "simulated" if node.source == "simulated" else "measured"
     yield reading(
         f"numa.{node.node}.headroom",
@@ -117,24 +118,26 @@ def _numa(node: NumaNode, sample: Sample, ranks: Sequence[RankVerdict]) -> Itera
     )
     yield reading(
         f"numa.{node.node}.pools",
-        _pool_bytes_on(node.node, sample, ranks),
+        None if pools is None else round(pools.get(node.node, 0.0)),
         source="simulated" if source == "simulated" else "inferred",
         missing="no pages sampled yet",
     )
 
 
-def _pool_bytes_on(node: int, sample: Sample, ranks: Sequence[RankVerdict]) -> int | None:
-    """Pool bytes on a node, from the share of sampled pages of every rank's pools."""
-    total: float | None = None
+def _pool_bytes_by_node(sample: Sample, ranks: Sequence[RankVerdict]) -> dict[int, float] | None:
+    """Pool bytes on each node, from the share of sampled pages of every rank's pools; None where none was sampled."""
+    found: dict[int, float] | None = None
     for rank in ranks:
         placements = sample.placements.get(rank.pid, ()) if rank.pid is not None else ()
         sampled = sum(placement.sampled_pages for placement in placements)
         if not sampled:
             continue
-        here = sum(pages for placement in placements for where, pages in placement.pages_by_node if where == node)
+        found = {} if found is None else found
         mapped = sum(line.mapped_bytes or 0 for line in rank.pools)
-        total = (total or 0.0) + mapped * here / sampled
-    return None if total is None else round(total)
+        for placement in placements:
+            for node, pages in placement.pages_by_node:
+                found[node] = found.get(node, 0.0) + mapped * pages / sampled
+    return found
 
 
 def _why(sample: Sample, source: str) -> str:

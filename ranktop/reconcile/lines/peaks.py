@@ -63,8 +63,10 @@ def _follow(known: RankHbm | None, rank: RankVerdict, phases: Mapping[str, Serve
     of_server = phases.get(rank.server)
     phase = of_server.current(rank.rank) if of_server is not None else "start"
     peak = known.peaks.get(phase, PhasePeak(phase))
-    higher = PhasePeak(phase, _higher(peak.process_bytes, process), _higher(peak.gpu_bytes, used))
-    peaks = known.peaks if higher == peak else {**known.peaks, phase: higher}
+    peaks = known.peaks
+    if _is_higher(process, peak.process_bytes) or _is_higher(used, peak.gpu_bytes):
+        higher = PhasePeak(phase, _higher(peak.process_bytes, process), _higher(peak.gpu_bytes, used))
+        peaks = {**peaks, phase: higher}
     if known.is_settled:
         # SGLang's part of the numbers can come later than NVML's.
         first_rest = known.rest_bytes if known.rest_bytes is not None else rest
@@ -116,6 +118,10 @@ def _peak(name: str, by_phase: Sequence[tuple[str, int | None]], source: str | N
 
 def _higher(before: int | None, now: int | None) -> int | None:
     return max((value for value in (before, now) if value is not None), default=None)
+
+
+def _is_higher(now: int | None, before: int | None) -> bool:
+    return now is not None and (before is None or now > before)
 
 
 def _seen(rank: RankVerdict, name: str) -> int | None:

@@ -7,22 +7,21 @@ from collections.abc import Mapping, Sequence
 from ranktop.reconcile.compare import compare, reading
 from ranktop.reconcile.thresholds import Thresholds
 from ranktop.reconcile.verdict import Line
-from ranktop.sample import NumaNode, Placement
+from ranktop.sample import Placement
 
 _NEAR_DISTANCE = 16
 """Up to here SLIT distances mean another part of the same socket (SNC, NPS): facts host-memory section c."""
 
 
 def local_line(
-    placements: Sequence[Placement], gpu_node: int | None, nodes: Sequence[NumaNode], thresholds: Thresholds
+    placements: Sequence[Placement], gpu_node: int | None, near: frozenset[int], thresholds: Thresholds
 ) -> Line:
-    """Share of sampled pages that are local or near to the GPU's node, in percent."""
+    """Share of sampled pages that are local or near to the GPU's node, in percent. `near` is `near_nodes` of it."""
     sampled = sum(placement.sampled_pages - placement.absent_pages for placement in placements)
     if sampled <= 0:
         return reading("numa.local", None, unit="percent", source=None, missing="no pages sampled yet")
     if gpu_node is None:
         return reading("numa.local", None, unit="percent", source=None, missing="the GPU's NUMA node is not known")
-    near = near_nodes(gpu_node, {node.node: dict(node.distances) for node in nodes})
     close = sum(pages for placement in placements for node, pages in placement.pages_by_node if node in near)
     source = "simulated" if any(placement.source == "simulated" for placement in placements) else "measured"
     return compare(

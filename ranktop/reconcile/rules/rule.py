@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
@@ -38,7 +39,7 @@ HISTORY_LINES = frozenset(
 """Lines that some rule looks back on. A rule that needs another adds it here."""
 
 
-class Context(Struct, frozen=True):
+class Context(Struct, frozen=True, dict=True):
     """Everything a rule may look at."""
 
     sample: Sample
@@ -114,16 +115,34 @@ class Context(Struct, frozen=True):
 
     def ranks_of(self, server: str) -> tuple[RankVerdict, ...]:
         """The ranks of one server, in rank order."""
-        return tuple(rank for rank in self.ranks if rank.server == server)
+        return self._ranks_by_server.get(server, ())
 
     def rank_plan(self, rank: RankVerdict) -> RankPlan | None:
         """The plan of a rank, None where there is no plan for it."""
-        plan = self.plan_of(rank.server)
-        return next((planned for planned in plan.ranks if planned.rank == rank.rank), None) if plan else None
+        return self._rank_plans.get((rank.server, rank.rank))
 
     def plan_of(self, server: str) -> Plan | None:
         """The plan of a server."""
-        return next((verdict.plan for verdict in self.servers if verdict.id == server), None)
+        return self._plans.get(server)
+
+    @functools.cached_property
+    def _plans(self) -> dict[str, Plan | None]:
+        return {server.id: server.plan for server in self.servers}
+
+    @functools.cached_property
+    def _rank_plans(self) -> dict[tuple[str, str], RankPlan]:
+        return {
+            (server.id, planned.rank): planned
+            for server in self.servers
+            for planned in (server.plan.ranks if server.plan else ())
+        }
+
+    @functools.cached_property
+    def _ranks_by_server(self) -> dict[str, tuple[RankVerdict, ...]]:
+        found: dict[str, list[RankVerdict]] = {}
+        for rank in self.ranks:
+            found.setdefault(rank.server, []).append(rank)
+        return {server: tuple(ranks) for server, ranks in found.items()}
 
 
 Rule = Callable[[Context], Iterable[Finding]]

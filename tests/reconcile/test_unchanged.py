@@ -1,0 +1,26 @@
+from __future__ import annotations
+
+from ranktop.reconcile.unchanged import Unchanged
+
+
+def test_equal_inputs_give_what_was_made_before() -> None:
+    unchanged, made = Unchanged(), list[tuple[int, ...]]()
+
+    def make(*numbers: int) -> tuple[int, ...]:
+        made.append(numbers)
+        return numbers
+
+    first = unchanged.of("sum", make, 1, 2)
+    unchanged.next_update()
+    assert unchanged.of("sum", make, 1, 2) is first
+    unchanged.next_update()
+    assert unchanged.of("sum", make, 1, 3) == (1, 3)
+    assert made == [(1, 2), (1, 3)]
+
+
+def test_what_an_update_did_not_ask_for_is_forgotten() -> None:
+    unchanged = Unchanged()
+    first = unchanged.of("rank 7", list, (1,))
+    unchanged.next_update()
+    unchanged.next_update()
+    assert unchanged.of("rank 7", list, (1,)) is not first
