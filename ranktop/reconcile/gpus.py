@@ -20,37 +20,48 @@ class RankGpu(NamedTuple):
     how: How
 
 
-def gpu_of_rank(rank: RankProcess | None, cuda_index: int | None, gpus: Gpus | None) -> RankGpu | None:
-    """None where neither way leads to a GPU."""
-    if gpus is None or not gpus.gpus:
-        return None
-    if rank is not None:
-        for gpu in gpus.gpus:
+class GpuFinder:
+    """The GPUs of one sample, by what names them."""
+
+    def __init__(self, gpus: Gpus | None) -> None:
+        known = gpus.gpus if gpus is not None else ()
+        self._by_index = {gpu.index: gpu for gpu in known}
+        self._by_pid: dict[int, RankGpu] = {}
+        for gpu in known:
             for process in gpu.processes or ():
-                if process.pid == rank.pid:
-                    return RankGpu(gpu, process, "pid")
-    gpu = _by_index(cuda_index, rank.cuda_visible_devices if rank else None, gpus)
-    if gpu is None:
-        return None
-    # In a container NVML may tell host pids. A GPU with one process that is no process here can only be this rank's.
-    if rank is not None and gpu.processes is not None and len(gpu.processes) == 1:
-        return RankGpu(gpu, gpu.processes[0], "only process")
-    return RankGpu(gpu, None, "index")
+                self._by_pid.setdefault(process.pid, RankGpu(gpu, process, "pid"))
 
-
-def _by_index(cuda_index: int | None, visible: str | None, gpus: Gpus) -> Gpu | None:
-    if cuda_index is None:
-        return None
-    by_index = {gpu.index: gpu for gpu in gpus.gpus}
-    if not visible:
-        return by_index.get(cuda_index)
-    names = [name.strip() for name in visible.split(",") if name.strip()]
-    if cuda_index >= len(names):
-        # SGLANG_ONE_VISIBLE_DEVICE_PER_PROCESS leaves the rank one device.
-        if len(names) != 1:
+    def of_rank(self, rank: RankProcess | None, cuda_index: int | None) -> RankGpu | None:
+        """None where neither way leads to a GPU."""
+        if rank is not None and rank.pid in self._by_pid:
+            return self._by_pid[rank.pid]
+        gpu = self._visible(cuda_index, rank.cuda_visible_devices if rank else None)
+        if gpu is None:
             return None
-        cuda_index = 0
-    name = names[cuda_index]
-    if name.isdigit():
-        return by_index.get(int(name))
-    return next((gpu for gpu in gpus.gpus if gpu.uuid is not None and gpu.uuid.startswith(name)), None)
+        # In a container NVML may tell host pids. A lone process that is none here can only be this rank's.
+        if rank is not None and gpu.processes is not None and len(gpu.processes) == 1:
+            return RankGpu(gpu, gpu.processes[0], "only process")
+        return RankGpu(gpu, None, "index")
+
+    def _visible(self, cuda_index: int | None, visible: str | None) -> Gpu | None:
+        if cuda_index is None:
+            return None
+        if not visible:
+            return self._by_index.get(cuda_index)
+        names = [name.strip() for name in visible.split(",") if name.strip()]
+        if cuda_index >= len(names):
+            # SGLANG_ONE_VISIBLE_DEVICE_PER_PROCESS leaves the rank one device.
+            if len(names) != 1:
+                return None
+            cuda_index = 0
+        name = names[cuda_index]
+        if name.isdigit():
+            return self._by_index.get(int(name))
+        return next((gpu for gpu in self._by_index.values() if _has_uuid(gpu, name)), None)
+
+
+def _has_uuid(gpu: Gpu, name: str) -> bool:
+    """CUDA takes the beginning of a GPU's UUID, or of one of its MIG devices (CUDA C Programming Guide, appendix)."""
+    return any(
+        uuid is not None and uuid.startswith(name) for uuid in (gpu.uuid, *(mig.uuid for mig in gpu.mig_instances))
+    )

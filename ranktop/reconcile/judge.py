@@ -10,7 +10,7 @@ from msgspec import Struct
 from ranktop.plan.plan import Plan, RankPlan
 from ranktop.reconcile.digest import PageDigest, RankDigest
 from ranktop.reconcile.eventlog import EventLog
-from ranktop.reconcile.gpus import gpu_of_rank
+from ranktop.reconcile.gpus import GpuFinder
 from ranktop.reconcile.lines.growth import with_pool_growth
 from ranktop.reconcile.lines.hbm import gpu_memory, hbm_lines
 from ranktop.reconcile.lines.host import expected_pools, missing_pool_lines, pool_lines, process_lines
@@ -100,6 +100,7 @@ def judge_ranks(view: NodeView, servers: Sequence[ServerVerdict]) -> tuple[RankV
         (server.id, tag): _matches(view, (server.id, tag), process, plan) for server, tag, process, plan in found
     }
     pins = _pins(view.sample, servers, matches)
+    gpus = GpuFinder(view.sample.gpus)
     stale = {server.id: _is_stale(view.sample, "metrics", server.id) for server in servers}
     return tuple(
         _rank(
@@ -111,6 +112,7 @@ def judge_ranks(view: NodeView, servers: Sequence[ServerVerdict]) -> tuple[RankV
             matches[server.id, tag],
             _told(view, server, tag, _rank_tag(tag, process, plan), plan, stale[server.id]),
             pins,
+            gpus,
         )
         for server, tag, process, plan in found
     )
@@ -264,10 +266,11 @@ def _rank(
     matches: tuple[PoolMatch, ...] | None,
     told: RankDigest,
     pins: Pins,
+    gpus: GpuFinder,
 ) -> RankVerdict:
     sample = view.sample
     cuda_index = plan.cuda_index if plan else None
-    found = gpu_of_rank(process, cuda_index, sample.gpus)
+    found = gpus.of_rank(process, cuda_index)
     source: Source = "simulated" if sample.gpus is not None and sample.gpus.source == "simulated" else "measured"
     gpu_node = found.gpu.numa_node if found else None
     placements = sample.placements.get(process.pid, ()) if process else ()

@@ -104,9 +104,12 @@ def nvml_broken(context: Context) -> Iterator[Finding]:
 
 def _ranked(context: Context) -> Iterator[tuple[Gpu, tuple[str, str] | None]]:
     """Every GPU, once for each rank on it; with None where none is."""
+    by_gpu: dict[int | None, list[tuple[str, str]]] = {}
+    for rank in context.ranks:
+        if rank.pid is not None:
+            by_gpu.setdefault(rank.gpu, []).append((rank.server, rank.rank))
     for gpu in _gpus(context):
-        ranks = [(rank.server, rank.rank) for rank in context.ranks if rank.gpu == gpu.index and rank.pid is not None]
-        for rank in ranks or (None,):
+        for rank in by_gpu.get(gpu.index) or (None,):
             yield gpu, rank
 
 
