@@ -24,6 +24,8 @@ HANG_SECONDS = 3.0
 
 STALE_PERIODS = 3
 _FIRST_PROCESSES_SECONDS = 0.5
+_FIRST_PAINT_SECONDS = 0.1
+"""To judge and draw the first sample."""
 _MOST_DETAIL_CHARACTERS = 500
 
 _log = logging.getLogger(__name__)
@@ -42,7 +44,8 @@ class Poller:
 
     `local` runs from the start. `for_server` is asked once for every server that appears and gives the groups that
     read it; they end when the server does. `given` servers are read though they are no process of this node.
-    `head_start_seconds` keeps servers waiting at first, so that what a first screen needs of the host comes sooner.
+    Servers and the `later` groups wait for the first sample to be taken, `head_start_seconds` at most: what a first
+    screen needs of the host, and that screen itself, come sooner.
 
     `wall` and `monotonic` are the node's clocks, which stamp what is read; `speed` says how many of their seconds a
     real one has (a stand-in node's can run fast). Sources are read, and waited for, in real time.
@@ -53,6 +56,7 @@ class Poller:
         local: Sequence[Group],
         for_server: Callable[[ServerProcess], Sequence[Group]],
         *,
+        later: Sequence[Group] = (),
         given: Sequence[ServerProcess] = (),
         least_period_seconds: float = 0.0,
         head_start_seconds: float = 0.0,
@@ -61,6 +65,7 @@ class Poller:
         speed: float = 1.0,
     ) -> None:
         self._local = local
+        self._later = later
         self._for_server = for_server
         self._given = tuple(given)
         self._least_period_seconds = least_period_seconds
@@ -75,15 +80,19 @@ class Poller:
         self._stop = threading.Event()
         self._server_stops: dict[tuple[str, int | None], threading.Event] = {}
         self._first_processes = threading.Event()
+        self._first_sample = threading.Event()
 
     def start(self) -> None:
         # Before the thread that finds processes, which follows servers from then on.
         self._follow_servers(Processes())
         for group in self._local:
             self._spawn(group, self._stop)
+        for group in self._later:
+            self._spawn(group, self._stop, is_later=True)
 
     def stop(self) -> None:
         self._stop.set()
+        self._first_sample.set()
         for stop in self._server_stops.values():
             stop.set()
 
@@ -92,6 +101,7 @@ class Poller:
         return self._first_processes.wait(timeout_seconds)
 
     def sample(self) -> Sample:
+        self._first_sample.set()
         now, monotonic = self._wall(), self._monotonic()
         real = time.monotonic()
         with self._lock:
@@ -121,6 +131,10 @@ class Poller:
             **parts,
         )
 
+    def _wait_head_start(self) -> None:
+        if self._first_sample.wait(self._head_start_seconds) and not self._stop.is_set() and self._head_start_seconds:
+            self._stop.wait(_FIRST_PAINT_SECONDS)
+
     def _with_given(self, processes: Processes | None) -> Processes | None:
         """Servers named by URL that are no process of this node stand beside those that are."""
         if not self._given:
@@ -130,7 +144,7 @@ class Poller:
         extra = tuple(server for server in self._given if server.url not in urls)
         return msgspec.structs.replace(known, servers=known.servers + extra)
 
-    def _spawn(self, group: Group, stop: threading.Event) -> None:
+    def _spawn(self, group: Group, stop: threading.Event, is_later: bool = False) -> None:
         for collector in group:
             key = (collector.name, collector.server)
             waiting = SourceState(
@@ -145,9 +159,12 @@ class Poller:
             with self._lock:
                 self._slots.setdefault(key, _Slot(waiting))
         name = "+".join(collector.name for collector in group)
-        threading.Thread(target=self._run, args=(group, stop), name=f"ranktop {name}", daemon=True).start()
+        arguments = (group, stop, is_later)
+        threading.Thread(target=self._run, args=arguments, name=f"ranktop {name}", daemon=True).start()
 
-    def _run(self, group: Group, stop: threading.Event) -> None:
+    def _run(self, group: Group, stop: threading.Event, is_later: bool) -> None:
+        if is_later:
+            self._wait_head_start()
         if all(collector.part != "processes" for collector in group):
             # Most sources are about processes: asked too early, their first answer would come a period late.
             self._first_processes.wait(_FIRST_PROCESSES_SECONDS)
@@ -224,7 +241,7 @@ class Poller:
         if collector.part == "processes":
             if not self._first_processes.is_set():
                 self._first_processes.set()
-                self._stop.wait(self._head_start_seconds)
+                self._wait_head_start()
             if has_processes:
                 self._follow_servers(value)
 

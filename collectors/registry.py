@@ -6,6 +6,7 @@ A new collector is one file and one line: here, or in `server_registry.py` for w
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from collectors.cgroup import CgroupCollector
 from collectors.hostmem import HostMemCollector
@@ -22,6 +23,13 @@ from collectors.xid import XidCollector
 from ranktop.sample import Collector
 
 
+class LocalGroups(NamedTuple):
+    """The host's sources: those that a first screen needs, and those that it can do without."""
+
+    first: Sequence[Sequence[Collector]]
+    later: Sequence[Sequence[Collector]]
+
+
 def local_groups(
     *,
     proc_root: str,
@@ -29,7 +37,7 @@ def local_groups(
     only_pids: Sequence[int] = (),
     only_urls: Sequence[str] = (),
     session: NvmlSession | None = None,
-) -> Sequence[Sequence[Collector]]:
+) -> LocalGroups:
     """The host's own sources. Reading a command line or maps can wait for a rank's mmap lock: a thread each.
 
     What a stand-in node simulates takes the place of this machine's own hardware while only stand-ins are watched.
@@ -38,7 +46,7 @@ def local_groups(
     pools = PoolsCollector(proc_root)
     placement = PlacementCollector(lambda: pools.latest)
     session = session or NvmlSession(proc_root=proc_root)
-    return [
+    first = [
         [ProcessesCollector(proc_root, only_pids=only_pids, only_urls=only_urls)],
         [
             OrSimulated(HostMemCollector(proc_root, sys_root), lambda state: state.host, states),
@@ -46,8 +54,11 @@ def local_groups(
             OrSimulated(CgroupCollector(proc_root, sys_root), lambda state: state.cgroups, states),
         ],
         [pools],
-        [OrSimulated(placement, lambda state: state.placements, states)],
         [OrSimulated(NvmlCollector(session, sys_root=sys_root), lambda state: state.gpus, states)],
+    ]
+    later = [
+        [OrSimulated(placement, lambda state: state.placements, states)],
         [XidCollector(session)],
         [KernelLogOrSimulated(KernelLogCollector(), states)],
     ]
+    return LocalGroups(first, later)

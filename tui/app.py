@@ -40,7 +40,7 @@ class RanktopApp(Viewer):
     def __init__(
         self,
         time: TimeKeys,
-        themes: list[ThemeColors],
+        themes: Iterable[ThemeColors],
         glyphs: Glyphs,
         tools: Tools = NO_TOOLS,
         recorder: Recorder | None = None,

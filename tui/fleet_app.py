@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import ClassVar
 
@@ -55,7 +55,7 @@ class FleetApp(Viewer):
         source: QuerySource,
         scope: Scope,
         where: str,
-        themes: list[ThemeColors],
+        themes: Iterable[ThemeColors],
         glyphs: Glyphs,
         *,
         interval_seconds: float = 10.0,

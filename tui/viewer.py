@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import ClassVar
 
 from textual.app import App
@@ -31,18 +32,15 @@ class Viewer(App[None]):
         Binding(view.key, f"show_view('{view.name}')", view.name, show=False) for view in VIEWS
     ]
 
-    def __init__(self, themes: list[ThemeColors], glyphs: Glyphs) -> None:
-        """`themes` must not be empty; the first one is used from the start."""
+    def __init__(self, themes: Iterable[ThemeColors], glyphs: Glyphs) -> None:
+        """`themes` must not be empty; the first one is used from the start, the others when they are asked for."""
         super().__init__()
-        self._themes = themes
+        self._themes = itertools.cycle(themes)
         self._glyphs = glyphs
-        self._palettes = {theme.name: Palette(theme) for theme in themes}
+        self._palette = self._next_palette()
         self._trails = Trails()
         self._stack: list[View] = [VIEWS[0]]
         self._filter = ""
-        for theme in themes:
-            self.register_theme(textual_theme(theme))
-        self.theme = themes[0].name
 
     @abstractmethod
     def _draw(self) -> None:
@@ -61,7 +59,7 @@ class Viewer(App[None]):
         """(key, what it does) of the help screen."""
 
     def get_default_screen(self) -> Screen[None]:
-        return MainScreen(self._palettes[self.theme], self._glyphs)
+        return MainScreen(self._palette, self._glyphs)
 
     def on_mount(self) -> None:
         mind_signals(self.exit)
@@ -108,12 +106,17 @@ class Viewer(App[None]):
 
     def action_show_help(self) -> None:
         if not isinstance(self.screen, HelpScreen):
-            self.push_screen(HelpScreen(self._palettes[self.theme], self._glyphs, self._help_keys()))
+            self.push_screen(HelpScreen(self._palette, self._glyphs, self._help_keys()))
 
     def action_next_theme(self) -> None:
-        names = [theme.name for theme in self._themes]
-        self.theme = names[(names.index(self.theme) + 1) % len(names)]
-        self._main.use_palette(self._palettes[self.theme])
+        self._palette = self._next_palette()
+        self._main.use_palette(self._palette)
+
+    def _next_palette(self) -> Palette:
+        theme = next(self._themes)
+        self.register_theme(textual_theme(theme))
+        self.theme = theme.name
+        return Palette(theme)
 
     def _ask(self, what: str, done: Callable[[str], None], value: str = "") -> None:
         if not self._main.query(Ask):

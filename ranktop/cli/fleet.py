@@ -156,12 +156,11 @@ def _draw(
     from collectors.prometheus import host_of
     from tui.draw.glyphs import choose
     from tui.fleet_app import FleetApp
-    from tui.themes import ThemeError, load_theme, packaged_themes
+    from tui.themes import ThemeError, themes_from
 
     screen = load_settings().screen
     try:
-        first = load_theme(theme or screen.theme)
-        themes = [first, *(load_theme(name) for name in packaged_themes() if name != first.name)]
+        themes = themes_from(theme or screen.theme)
     except ThemeError as problem:
         raise UsageProblem(str(problem)) from problem
     app = FleetApp(

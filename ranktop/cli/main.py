@@ -10,6 +10,7 @@ import click
 
 import ranktop
 from ranktop.cli.errors import INTERRUPTED, NOTHING, USAGE, NothingToLookAt, UsageProblem
+from ranktop.cli.importing import uncollected
 from ranktop.plan.plan import PlanError
 from ranktop.printable import one_line
 
@@ -50,7 +51,8 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        return getattr(importlib.import_module(f"ranktop.cli.{cmd_name}"), cmd_name)
+        with uncollected():
+            return getattr(importlib.import_module(f"ranktop.cli.{cmd_name}"), cmd_name)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

@@ -140,8 +140,9 @@ def make_feed(node: NodeOptions, session: NvmlSession | None = None, *, head_sta
         session=session or make_session(node),
     )
     return Poller(
-        [*local, *_router_groups(node)],
+        local.first,
         lambda server: _server_groups(server, node),
+        later=[*local.later, *_router_groups(node)],
         given=[_server_of(url) for url in node.urls],
         head_start_seconds=head_start_seconds,
         least_period_seconds=node.interval_seconds,

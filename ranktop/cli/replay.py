@@ -8,6 +8,7 @@ import click
 
 from ranktop.cli.errors import OK, NothingToLookAt, UsageProblem
 from ranktop.cli.record_options import FILE, FROM, SALVAGE, opened, said_damage, seq_range
+from ranktop.cli.settings import load_settings
 
 
 @click.command()
@@ -29,14 +30,12 @@ def replay(
     from ranktop.recording.feed import RecordingFeed
     from tui.app import RanktopApp
     from tui.draw.glyphs import choose
-    from tui.themes import ThemeError, load_theme, packaged_themes
+    from tui.themes import ThemeError, themes_from
     from tui.timekeys import ReplayTime
 
+    screen = load_settings().screen
     try:
-        themes = [
-            load_theme(name)
-            for name in ([theme] if theme else []) + [name for name in packaged_themes() if name != theme]
-        ]
+        themes = themes_from(theme or screen.theme)
     except ThemeError as problem:
         raise UsageProblem(str(problem)) from problem
     with opened(file, salvage) as recording:
@@ -47,7 +46,7 @@ def replay(
         if since is not None:
             feed.go_to(seq_range(recording, since, None)[0])
         feed.play(speed)
-        app = RanktopApp(ReplayTime(feed, feed.judge), themes, choose(ascii_only))
-        app.run(mouse=not no_mouse)
+        app = RanktopApp(ReplayTime(feed, feed.judge), themes, choose(ascii_only or screen.ascii))
+        app.run(mouse=screen.mouse and not no_mouse)
         said_damage(recording)
     return app.return_code or OK

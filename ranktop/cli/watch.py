@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from ranktop.cli.errors import OK, UsageProblem
+from ranktop.cli.importing import uncollected
 from ranktop.cli.launch_history import remember, remembered
 from ranktop.cli.node_options import NodeOptions, make_feed, make_reconciler, make_session, node_options
 from ranktop.cli.plain import watch_plainly
@@ -21,8 +22,8 @@ from ranktop.sample import GpuHold, Sample, SampleFeed
 if TYPE_CHECKING:
     from tui.tools import Recorder
 
-_HEAD_START_SECONDS = 0.4
-"""About as long as Textual takes to import: asking servers meanwhile would only delay the first screen."""
+_HEAD_START_SECONDS = 2.0
+"""Longer than Textual takes to import: asking servers meanwhile would only delay the first screen."""
 
 
 @click.command()
@@ -85,19 +86,17 @@ def _draw(
     gpus: GpuHold,
     recorder: Recorder | None,
 ) -> int:
-    from tui.app import RanktopApp
-    from tui.draw.glyphs import choose
-    from tui.themes import ThemeError, load_theme, packaged_themes
-    from tui.timekeys import LiveTime
+    with uncollected():
+        from tui.app import RanktopApp
+        from tui.draw.glyphs import choose
+        from tui.themes import ThemeError, themes_from
+        from tui.timekeys import LiveTime
 
     try:
-        first = load_theme(look.theme or "")
-        others = [load_theme(name) for name in packaged_themes() if name != first.name]
+        themes = themes_from(look.theme or "")
     except ThemeError as problem:
         raise UsageProblem(str(problem)) from problem
-    app = RanktopApp(
-        LiveTime(feed, judge), [first, *others], choose(look.ascii_only), screen_tools(node, gpus), recorder
-    )
+    app = RanktopApp(LiveTime(feed, judge), themes, choose(look.ascii_only), screen_tools(node, gpus), recorder)
     try:
         app.run(mouse=look.mouse)
     finally:

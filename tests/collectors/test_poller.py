@@ -263,3 +263,23 @@ def test_what_a_server_told_goes_with_its_process() -> None:
     present[0] = Processes(servers=(server("a:1", start=2),))
     eventually(poller, lambda sample: "a:1" not in sample.metrics)
     poller.stop()
+
+
+def test_servers_and_later_groups_wait_for_the_first_sample(run: Any) -> None:
+    found = Processes(servers=(server("a:1", start=1),))
+    seen = threading.Event()
+    later = Scripted("placement", "placements", lambda _: {})
+    metrics = Scripted("metrics", "metrics", lambda _: page("a:1"), server="a:1")
+    host = Scripted("hostmem", "host", lambda reads: seen.set() if reads > 20 else None)
+    poller = run(
+        Scripted("processes", "processes", lambda _: found),
+        host,
+        for_server=lambda _: [[metrics]],
+        later=[[later]],
+        head_start_seconds=60.0,
+    )
+    assert seen.wait(10.0)
+    assert (later.reads, metrics.reads) == (0, 0)
+    assert state_of(poller.sample(), "placement").code == "waiting"
+    eventually(poller, lambda sample: "a:1" in sample.metrics)
+    assert later.reads > 0
