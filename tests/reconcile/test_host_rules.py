@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from ranktop.plan.plan import GIB
-from ranktop.sample import Pressure, Sample
+from ranktop.sample import Pressure, Sample, SourceState
 from support import changes, samples
 from support.changes import event, events, found, judge, moving, only, story
 
@@ -250,10 +250,31 @@ def test_a_kill_in_another_tenants_cgroup_is_no_alarm() -> None:
 
 def test_a_kill_without_the_kernels_log_is_counted() -> None:
     counted = moving(3, lambda s, at: changes.host(s, oom_kill_count=4 + int(at >= 2)))
-    assert only(judge(counted), "HOST-OOM-KILL").evidence["kills"] == 1
+    finding = only(judge(counted), "HOST-OOM-KILL")
+    assert finding.evidence["kills"] == 1
+    assert "was not readable" in finding.message
+    log = SourceState("kernellog", "ok", part="events")
+    read = moving(
+        3,
+        lambda s, at: replace(changes.host(s, oom_kill_count=4 + int(at >= 2)), sources=(*s.sources, log)),
+    )
+    assert "has not named the victims yet" in only(judge(read), "HOST-OOM-KILL").message
     assert found(judge(story(3, lambda s: changes.host(s, oom_kill_count=4))), "HOST-OOM-KILL") == []
 
 
 def test_an_old_kill_is_history() -> None:
     old = events(samples.healthy(1), event("oom_kill", -4000, **KILL))
     assert found(judge([old]), "HOST-OOM-KILL") == []
+
+
+@pytest.mark.parametrize(
+    ("reserve_bytes", "expected"), [(None, 10 * GIB), pytest.param(10 << 20, 10 << 20, id="a stand-in's small host")]
+)
+def test_a_refused_pool_names_the_reserve_of_this_host(reserve_bytes: int | None, expected: int) -> None:
+    refused = event("host_pool_failed", 0.5, server=samples.SERVER, rank="TP1", asked_gb=96.0, free_gb=90.5)
+    finding = only(
+        judge([events(changes.host(samples.healthy(1), reserve_bytes=reserve_bytes), refused)]), "PLAN-HOST-GATE"
+    )
+    assert (finding.severity, finding.rank) == ("breach", "TP1")
+    assert finding.evidence["reserve_bytes"] == expected
+    assert finding.evidence["needed_bytes"] == 96_000_000_000 + expected

@@ -12,17 +12,20 @@ from ranktop.reconcile.rules.rule import Context
 
 def host_gate(context: Context) -> Iterator[Finding]:
     """`Not enough host memory available` in the log of the newest start."""
+    host = context.sample.host
+    # A stand-in's host is small, and its reserve with it.
+    reserve = host.reserve_bytes if host is not None and host.reserve_bytes is not None else RESERVE_BYTES
     for server in context.servers:
         for rank, event in context.log.newest(server.id, "host_pool_failed").items():
             asked, free = event.fields.get("asked_gb"), event.fields.get("free_gb")
             if not isinstance(asked, int | float) or not isinstance(free, int | float):
                 continue
-            needed = asked + RESERVE_BYTES / 1e9
+            needed = asked + reserve / 1e9
             huge = _free_hugepages_bytes(context)
             yield Finding(
                 "PLAN-HOST-GATE",
                 "breach",
-                f"a pool was refused: {asked:.2f} GB + {RESERVE_BYTES / 1e9:.2f} GB reserve = {needed:.2f} GB > "
+                f"a pool was refused: {asked:.2f} GB + {reserve / 1e9:.2f} GB reserve = {needed:.2f} GB > "
                 f"{free:.2f} GB available" + (f"; {huge / 1e9:.2f} GB of free huge pages do not count" if huge else ""),
                 scope="rank" if rank is not None else "server",
                 server=server.id,
@@ -31,8 +34,8 @@ def host_gate(context: Context) -> Iterator[Finding]:
                     "logged",
                     asked_bytes=round(asked * 1e9),
                     available_bytes=round(free * 1e9),
-                    reserve_bytes=RESERVE_BYTES,
-                    needed_bytes=round(asked * 1e9) + RESERVE_BYTES,
+                    reserve_bytes=reserve,
+                    needed_bytes=round(asked * 1e9) + reserve,
                     hugepages_free_bytes=huge,
                 ),
                 advice="SGLang checks each rank's pool alone, so the sum over ranks needs more still: "

@@ -97,11 +97,16 @@ def _counted(context: Context) -> Iterator[Finding]:
         return
     grew = grew_last(context, context.sample.at_unix_seconds)
     where = "in the ranks' cgroup" if ours else "on this host"
+    log = next((state for state in context.sample.sources if state.name == "kernellog"), None)
+    is_read = log is not None and log.state == "ok"
+    unnamed = "the kernel's log " + (
+        "has not named the victims yet" if is_read else "would name the victims and was not readable"
+    )
     yield Finding(
         "HOST-OOM-KILL",
         "critical",
-        f"{kills} kill{'' if kills == 1 else 's'} for memory {where} in the last {seconds / 60:.0f} min; the kernel's "
-        f"log, which names the victims, was not readable. {_who_grew(grew)}",
+        f"{kills} kill{'' if kills == 1 else 's'} for memory {where} in the last {seconds / 60:.0f} min; {unnamed}. "
+        f"{_who_grew(grew)}",
         evidence={
             "kills": kills,
             "grew_last": grew.who,
@@ -114,7 +119,7 @@ def _counted(context: Context) -> Iterator[Finding]:
             "grew_last_bytes": "inferred",
             "grew_last_confidence": "inferred",
         },
-        advice=f"{_ADVICE}; `ranktop doctor` says what reading the kernel's log needs",
+        advice=_ADVICE if is_read else f"{_ADVICE}; `ranktop doctor` says what reading the kernel's log needs",
     )
 
 
