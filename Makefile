@@ -4,7 +4,7 @@ PY := $(VENV)/bin/python
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 WORKERS ?= 4
 
-.PHONY: demo test lint types imports check bench contract soak pictures findings lock clean
+.PHONY: demo test lint types imports check bench contract soak pictures findings man licences lock clean
 
 $(VENV)/.ready: requirements.lock pyproject.toml
 	@if command -v uv >/dev/null 2>&1; then \
@@ -54,6 +54,10 @@ pictures: $(VENV)/.ready
 # docs/findings.md is the catalogue of rules, printed.
 findings: $(VENV)/.ready
 	@$(PY) -m ranktop.reconcile.catalogue > docs/findings.md
+
+# man/ranktop.1 is the help of every command, for man(1).
+man: $(VENV)/.ready
+	@$(PY) man/make_man.py
 
 lock:
 	uv pip compile -q --universal --generate-hashes --python-version 3.11 --extra test pyproject.toml -o requirements.lock

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Sequence
@@ -13,8 +12,11 @@ from msgspec.structs import replace
 
 from ranktop.finding import Severity, worst
 from ranktop.reconcile.verdict import Verdict
+from tui.packed import packed, unpacked
 
 LIVE_SECONDS = 900
+_ALIKE = 60
+"""So many verdicts are kept against the first of them: later ones are less like it."""
 
 
 class Mark(NamedTuple):
@@ -40,14 +42,23 @@ class Timeline(Protocol):
         ...
 
 
+class _Kept(NamedTuple):
+    """One verdict. `first` is shared by those that are packed against it, and goes with the last of them."""
+
+    at: float
+    first: bytes
+    data: bytes
+
+
 class LiveTimeline:
-    """The last `LIVE_SECONDS` verdicts, compressed: exactly what was shown, at about 6 kB a second of eight ranks.
+    """The last `LIVE_SECONDS` verdicts, compressed: exactly what was shown, at about 3 kB a second of eight ranks.
 
     The pages behind a verdict are left out of it: what was derived from them is in the verdict.
     """
 
     def __init__(self, seconds: int = LIVE_SECONDS) -> None:
-        self._frames: deque[tuple[float, bytes]] = deque(maxlen=seconds)
+        self._kept: deque[_Kept] = deque(maxlen=seconds)
+        self._first, self._first_packed, self._alike = b"", b"", 0
         self._marks: deque[Mark] = deque()
         self._encoder = msgspec.msgpack.Encoder()
 
@@ -55,24 +66,29 @@ class LiveTimeline:
         """Keep one verdict."""
         at = verdict.sample.at_unix_seconds
         slim = replace(verdict, sample=replace(verdict.sample, metrics={}, mappings={}, infos={}))
-        self._frames.append((at, zlib.compress(self._encoder.encode(slim), 1)))
+        text = self._encoder.encode(slim)
+        if self._alike % _ALIKE == 0:
+            self._first, self._first_packed, self._alike = text, packed(text, b""), 0
+        self._alike += 1
+        self._kept.append(_Kept(at, self._first_packed, packed(text, self._first)))
         severity = worst(verdict.findings)
         loud = severity if severity != "info" else None
         if not self._marks or self._marks[-1].severity != loud:
             self._marks.append(Mark(at, loud))
         # The last change before the span still says how the span begins.
-        while len(self._marks) > 1 and self._marks[1].at <= self._frames[0][0]:
+        while len(self._marks) > 1 and self._marks[1].at <= self._kept[0].at:
             self._marks.popleft()
 
     def span(self) -> tuple[float, float] | None:
-        return (self._frames[0][0], self._frames[-1][0]) if self._frames else None
+        return (self._kept[0].at, self._kept[-1].at) if self._kept else None
 
     def at(self, when: float) -> Verdict | None:
-        if not self._frames:
+        if not self._kept:
             return None
-        place = bisect_right([at for at, _ in self._frames], when) - 1
+        place = bisect_right([one.at for one in self._kept], when) - 1
+        kept = self._kept[max(0, place)]
         # A decoder made beforehand would look through fifty classes before the first paint.
-        return msgspec.msgpack.decode(zlib.decompress(self._frames[max(0, place)][1]), type=Verdict)
+        return msgspec.msgpack.decode(unpacked(kept.data, unpacked(kept.first, b"")), type=Verdict)
 
     def marks(self) -> Sequence[Mark]:
         return tuple(self._marks)

@@ -42,6 +42,7 @@ class _Source(Struct, frozen=True):
 def all_checks(proc_root: str, sys_root: str) -> Iterator[Check]:
     """Every check in turn, each as soon as it is known."""
     from collectors.processes import ProcessesCollector
+    from ranktop.cli.doctor_cgroup import dies_with_the_ranks
 
     yield who_reads(proc_root)
     processes = ProcessesCollector(proc_root)
@@ -54,6 +55,7 @@ def all_checks(proc_root: str, sys_root: str) -> Iterator[Check]:
     yield pids_as_the_kernel_says_them(proc_root)
     for source in _sources(proc_root, sys_root):
         yield tried(source, seen)
+    yield dies_with_the_ranks(proc_root, sys_root, seen.ranks)
     yield pins_counted(proc_root)
     yield libnuma(sys_root)
     yield journal()

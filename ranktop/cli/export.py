@@ -120,7 +120,7 @@ def _parquet(found: Iterator[Row], selection: Selection, path: str, overwrite: b
         import pyarrow  # pyright: ignore[reportMissingImports]
         import pyarrow.parquet  # pyright: ignore[reportMissingImports]
     except ImportError as problem:
-        raise UsageProblem("export: parquet needs pyarrow (pip install pyarrow)") from problem
+        raise UsageProblem("export: parquet needs the extra [parquet] (pip install 'ranktop[parquet]')") from problem
     fields, found = _with_columns(found, selection)
     writer: Any = None
     with new_file("export", path, overwrite) as file:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,6 +14,9 @@ from ranktop.cli.errors import INTERRUPTED, NOTHING, USAGE, NothingToLookAt, Usa
 from ranktop.cli.importing import uncollected
 from ranktop.plan.plan import PlanError
 from ranktop.printable import one_line
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 COMMANDS = {
     "watch": "live screen of this node (what plain `ranktop` does)",
@@ -53,6 +57,11 @@ class LazyGroup(click.Group):
             return None
         with uncollected():
             return getattr(importlib.import_module(f"ranktop.cli.{cmd_name}"), cmd_name)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        found = super().shell_complete(ctx, incomplete)
+        watch = self.get_command(ctx, "watch") if incomplete.startswith("-") else None
+        return found if watch is None else [*found, *watch.shell_complete(click.Context(watch), incomplete)]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

@@ -13,11 +13,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Protocol
 
+from ranktop.inspect.compressed import NotInstalledError, Zstd
 from ranktop.inspect.found import MAX_FILE_BYTES, MAX_FILES, Found, Tree, is_proc_root, is_sys_root
 
 MAX_UNPACKED_BYTES = 512 << 20
 _TREE_FILE_BYTES = 1 << 20
-_MAGIC = ((b"\x1f\x8b", "gzip"), (b"BZh", "bzip2"), (b"\xfd7zXZ\0", "xz"))
+_MAGIC = ((b"\x1f\x8b", "gzip"), (b"BZh", "bzip2"), (b"\xfd7zXZ\0", "xz"), (b"\x28\xb5\x2f\xfd", "zstd"))
 _USTAR_OFFSET = 257
 _SYS_FOLDERS = ("/block/", "/bus/", "/class/", "/dev/", "/devices/", "/firmware/", "/fs/", "/kernel/", "/module/")
 _SYS_READ = ("/devices/system/node/", "/kernel/mm/", "/fs/cgroup/")
@@ -33,7 +34,7 @@ class TooMuchError(ValueError):
 
 
 def is_archive(data: bytes) -> bool:
-    """A tar file, or anything that gzip, bzip2 or xz wrote."""
+    """A tar file, or anything that gzip, bzip2, xz or zstd wrote."""
     return _compression(data) is not None or data[_USTAR_OFFSET : _USTAR_OFFSET + 5] == b"ustar"
 
 
@@ -54,6 +55,8 @@ def read_archive(
                 yield _single(stream, path, name)
                 return
             yield from _members(stream, name, scratch / str(len(list(scratch.iterdir()))), account)
+    except NotInstalledError as problem:
+        yield Found(name, problem=f"not read: {problem}")
     except TooMuchError as problem:
         yield Found(name, problem=f"left out from here on: {problem}")
     except _ERRORS as problem:
@@ -152,6 +155,8 @@ def _opened(raw: IO[bytes], compression: str | None) -> _Readable:
         return gzip.GzipFile(fileobj=raw)
     if compression == "bzip2":
         return bz2.BZ2File(raw)
+    if compression == "zstd":
+        return Zstd(raw)
     return lzma.LZMAFile(raw) if compression == "xz" else raw
 
 

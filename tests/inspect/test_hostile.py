@@ -13,6 +13,7 @@ import tarfile
 from pathlib import Path
 
 import pytest
+import zstandard
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -73,16 +74,39 @@ def test_two_members_that_claim_one_place_do_no_harm(tmp_path: Path) -> None:
     assert inspect_paths([str(sent)]).verdict.sample.host is not None
 
 
-@pytest.mark.parametrize("name", ["bomb.log.gz", "bomb.tar.gz"])
+@pytest.mark.parametrize("name", ["bomb.log.gz", "bomb.tar.gz", "bomb.log.zst", "bomb.tar.zst"])
 def test_a_bomb_ends_at_its_bound(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(archive, "MAX_UNPACKED_BYTES", 8 << 20)
     monkeypatch.setattr(archive, "MAX_FILE_BYTES", 64 << 20)
     zeros = b"\0" * (64 << 20)
     bomb = tmp_path / name
-    bomb.write_bytes(tar({"zeros": zeros}) if "tar" in name else gzip.compress(zeros))
+    plain = gzip.decompress(tar({"zeros": zeros})) if "tar" in name else zeros
+    bomb.write_bytes(zstandard.compress(plain) if name.endswith(".zst") else gzip.compress(plain))
     (note,) = inspect_paths([str(bomb)]).files
     assert note.kind == "unread"
     assert note.detail == "left out from here on: it unpacks to more than 8 MiB"
+
+
+def test_zstd_is_read_over_all_its_frames(tmp_path: Path) -> None:
+    text = log("The server is fired up and ready to roll!").encode()
+    (tmp_path / "case.tar.zst").write_bytes(zstandard.compress(gzip.decompress(tar({"meminfo": meminfo(1000, 500)}))))
+    (tmp_path / "server.log.2.zst").write_bytes(b"".join(map(zstandard.compress, (text[:20], text[20:]))))
+    kinds = {note.name.rsplit("/", 1)[-1]: note.kind for note in inspect_paths([str(tmp_path)]).files}
+    assert kinds == {"meminfo": "meminfo", "server.log.2.zst": "server log"}
+
+
+def test_a_damaged_zstd_says_so(tmp_path: Path) -> None:
+    whole = zstandard.compress(os.urandom(1 << 20).hex().encode())
+    (tmp_path / "cut.zst").write_bytes(whole[:9000] + b"\xff" * 400_000)
+    (note,) = inspect_paths([str(tmp_path / "cut.zst")]).files
+    assert note.detail.startswith("damaged from here on")
+
+
+def test_without_the_extra_zstd_says_what_it_needs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "zstandard", None)
+    (tmp_path / "a.zst").write_bytes(zstandard.compress(b"x"))
+    (note,) = inspect_paths([str(tmp_path / "a.zst")]).files
+    assert note.detail == "not read: zstd needs zstandard (pip install 'ranktop[zstd]')"
 
 
 def test_many_members_end_at_the_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -273,8 +273,10 @@ def test_marks_from_another_shell(path: str, tmp_path: Path) -> None:
     assert add_mark(path, "after it", START + 1) is False
     assert os.listdir(tmp_path) == ["a.rtop"]
     with Recording(path) as recording:
-        marks = [(note.text, note.seq) for note in recording.events() if note.kind == "mark"]
-    assert sorted(marks) == [("after it", 1), ("by the key m", 1), ("owner rank stopped", 1)]
+        marks = {note.text: note.seq for note in recording.events() if note.kind == "mark"}
+    # With the next sample that is written: which one that is, the two threads race for.
+    assert marks.pop("by the key m") in (1, 2, 3, 4)
+    assert marks == {"after it": 1, "owner rank stopped": 1}
 
 
 def test_a_reader_keeps_what_a_recorder_that_was_killed_wrote(path: str) -> None:

@@ -105,23 +105,3 @@ def test_the_list_of_documents_is_whole() -> None:
     pages = {path.name for path in (ROOT / "docs").glob("*.md")} - {"README.md"}
     listed = re.findall(r"^\| \[(.+)\]\(\1\)", (ROOT / "docs" / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
     assert set(listed) == pages
-
-
-def test_version_names_the_exact_profiles(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main.run(["--version"]) == 0
-    said = capsys.readouterr().out
-    assert said.startswith("ranktop, version 0.")
-    assert "0.5.16" in said
-    assert "0.5.23" in said
-
-
-@pytest.mark.parametrize(
-    ("typed", "offered"),
-    [("ranktop pref", "preflight"), ("ranktop check --js", "--json"), ("ranktop rec", "record")],
-)
-def test_completion(typed: str, offered: str) -> None:
-    from click.shell_completion import BashComplete
-
-    *before, last = typed.split()[1:]
-    found = BashComplete(cli, {}, "ranktop", "_RANKTOP_COMPLETE").get_completions(before, last)
-    assert offered in [item.value for item in found]

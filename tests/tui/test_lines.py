@@ -6,9 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.segment import Segment
 from rich.style import Style
+from textual.app import App, ComposeResult
 from textual.strip import Strip
 
-from tui.widgets.lines import changed_cells
+from tui.draw.spans import Span
+from tui.palette import Palette
+from tui.themes import load_theme
+from tui.widgets.lines import Lines, changed_cells
 
 STYLES = [Style(color="red"), Style(color="blue")]
 RUNS = st.lists(st.tuples(st.text("abc ", min_size=1, max_size=4), st.sampled_from(STYLES)), min_size=1, max_size=5)
@@ -41,3 +45,40 @@ def test_what_lies_outside_did_not_change(one: list[tuple[str, Style]], other: l
     if before.cell_length == after.cell_length:
         assert cells(before)[:first] == cells(after)[:first]
         assert cells(before)[last:] == cells(after)[last:]
+
+
+class Tall(App[None]):
+    """A thousand rows where ten fit."""
+
+    def compose(self) -> ComposeResult:
+        lines = Lines(Palette(load_theme("night")))
+        lines.styles.height = 10
+        yield lines
+
+
+def _shown(lines: Lines) -> list[str]:
+    return [lines.render_line(y).text.rstrip() for y in range(lines.size.height)]
+
+
+async def test_rows_are_painted_when_they_are_on_the_screen() -> None:
+    rows = [(Span(f"row {number}"),) for number in range(1000)]
+    app = Tall()
+    async with app.run_test(size=(40, 12)) as pilot:
+        lines = app.query_one(Lines)
+        lines.show(rows)
+        await pilot.pause()
+        assert _shown(lines) == [f"row {number}" for number in range(10)]
+        assert sum(strip is not None for strip in lines._strips) == 10
+        changed = [*rows[:3], (Span("other"),), *rows[4:500], (Span("far away"),), *rows[501:]]
+        lines.show(changed, cursor=500)
+        await pilot.pause()
+        assert _shown(lines)[3] == "other"
+        lines.show_row(500)
+        await pilot.pause()
+        assert _shown(lines)[-1] == "far away"
+        lines.show(rows, cursor=500)
+        await pilot.pause()
+        assert _shown(lines)[-1] == "row 500"
+        lines.show_row(0)
+        await pilot.pause()
+        assert _shown(lines)[3] == "row 3"

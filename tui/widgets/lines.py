@@ -38,12 +38,13 @@ class Lines(ScrollView, can_focus=False):
         self._use(palette)
         self._lines: tuple[TextLine, ...] = ()
         self._cursor: int | None = None
-        self._strips: list[Strip] = []
+        self._strips: list[Strip | None] = []
+        """Of rows that have been on the screen since they changed: a thousand events are not painted for forty rows."""
 
     def repaint_with(self, palette: Palette) -> None:
         """Another theme: every strip anew."""
         self._use(palette)
-        self._strips = [self._strip(row) for row in range(len(self._lines))]
+        self._strips = [None] * len(self._lines)
         self.refresh()
 
     def show(self, lines: Sequence[TextLine], cursor: int | None = None) -> None:
@@ -51,18 +52,18 @@ class Lines(ScrollView, can_focus=False):
         before, cursor_before = self._lines, self._cursor
         self._lines, self._cursor = tuple(lines), cursor
         if len(self._lines) != len(before):
-            self._strips = [self._strip(row) for row in range(len(self._lines))]
+            self._strips = [None] * len(self._lines)
             self.virtual_size = Size(self.size.width, len(self._lines))
             self.refresh(layout=self.styles.is_auto_height)
             return
         moved = {cursor_before, cursor} if cursor != cursor_before else frozenset[int | None]()
-        top = self.scroll_offset.y
+        top, height = self.scroll_offset.y, self.size.height
         for row, (old, new) in enumerate(zip(before, self._lines, strict=True)):
             if old != new or row in moved:
-                strip = self._strip(row)
-                first, last = changed_cells(self._strips[row], strip)
-                self._strips[row] = strip
-                self.refresh(Region(first, row - top, last - first, 1))
+                painted, self._strips[row] = self._strips[row], None
+                if painted is not None and top <= row < top + height:
+                    first, last = changed_cells(painted, self._strip(row))
+                    self.refresh(Region(first, row - top, last - first, 1))
 
     def show_row(self, row: int) -> None:
         """Scroll so far that the row is on the screen."""
@@ -77,7 +78,7 @@ class Lines(ScrollView, can_focus=False):
         width = self.size.width
         if row >= len(self._strips):
             return Strip.blank(width, self._palette.blank)
-        return self._strips[row].adjust_cell_length(width, self._palette.blank)
+        return self._strip(row).adjust_cell_length(width, self._palette.blank)
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         return len(self._lines)
@@ -92,8 +93,11 @@ class Lines(ScrollView, can_focus=False):
         self._cursor_palette = palette.on("panel")
 
     def _strip(self, row: int) -> Strip:
-        palette = self._cursor_palette if row == self._cursor else self._palette
-        return palette.strip(self._lines[row])
+        strip = self._strips[row]
+        if strip is None:
+            palette = self._cursor_palette if row == self._cursor else self._palette
+            strip = self._strips[row] = palette.strip(self._lines[row])
+        return strip
 
 
 def changed_cells(before: Strip, after: Strip) -> tuple[int, int]:
