@@ -39,7 +39,7 @@ def styled(style: Style, parameters: str) -> Style:
         elif 40 <= value <= 49 or 100 <= value <= 107:
             style = style._replace(background=number)
         elif number not in style.attributes:
-            style = style._replace(attributes=(*style.attributes, number))
+            style = style._replace(attributes=tuple(sorted((*style.attributes, number))))
     return style
 
 
