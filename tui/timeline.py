@@ -15,6 +15,8 @@ from ranktop.finding import Severity, worst
 from ranktop.reconcile.verdict import Verdict
 
 LIVE_SECONDS = 900
+LIVE_BYTES = 48 * 1024 * 1024
+"""Seven times what eight ranks take: a node of hundreds of ranks goes back less far instead of growing without end."""
 
 
 class Mark(NamedTuple):
@@ -46,8 +48,11 @@ class LiveTimeline:
     The pages behind a verdict are left out of it: what was derived from them is in the verdict.
     """
 
-    def __init__(self, seconds: int = LIVE_SECONDS) -> None:
-        self._frames: deque[tuple[float, bytes]] = deque(maxlen=seconds)
+    def __init__(self, seconds: int = LIVE_SECONDS, most_bytes: int = LIVE_BYTES) -> None:
+        self._most_bytes = most_bytes
+        self.kept_bytes = 0
+        self._frames: deque[tuple[float, bytes]] = deque()
+        self._seconds = seconds
         self._marks: deque[Mark] = deque()
         self._encoder = msgspec.msgpack.Encoder()
         self._decoder = msgspec.msgpack.Decoder(Verdict)
@@ -56,7 +61,11 @@ class LiveTimeline:
         """Keep one verdict."""
         at = verdict.sample.at_unix_seconds
         slim = replace(verdict, sample=replace(verdict.sample, metrics={}, mappings={}, infos={}))
-        self._frames.append((at, zlib.compress(self._encoder.encode(slim), 1)))
+        frame = zlib.compress(self._encoder.encode(slim), 1)
+        self._frames.append((at, frame))
+        self.kept_bytes += len(frame)
+        while len(self._frames) > self._seconds or (self.kept_bytes > self._most_bytes and len(self._frames) > 1):
+            self.kept_bytes -= len(self._frames.popleft()[1])
         severity = worst(verdict.findings)
         loud = severity if severity != "info" else None
         if not self._marks or self._marks[-1].severity != loud:
