@@ -95,7 +95,7 @@ class RanktopApp(Viewer):
             return
         if isinstance(target, FindingTarget):
             self._push(FindingDetail(target.finding))
-        else:
+        elif isinstance(target, RankTarget):
             self._rank = target
             self._push(RankDetail(target))
 

@@ -17,6 +17,8 @@ from tui.packed import packed, unpacked
 LIVE_SECONDS = 900
 _ALIKE = 60
 """So many verdicts are kept against the first of them: later ones are less like it."""
+LIVE_BYTES = 48 * 1024 * 1024
+"""Many times what eight ranks take: a node of hundreds of ranks goes back less far instead of growing without end."""
 
 
 class Mark(NamedTuple):
@@ -56,8 +58,11 @@ class LiveTimeline:
     The pages behind a verdict are left out of it: what was derived from them is in the verdict.
     """
 
-    def __init__(self, seconds: int = LIVE_SECONDS) -> None:
-        self._kept: deque[_Kept] = deque(maxlen=seconds)
+    def __init__(self, seconds: int = LIVE_SECONDS, most_bytes: int = LIVE_BYTES) -> None:
+        self._seconds = seconds
+        self._most_bytes = most_bytes
+        self.kept_bytes = 0
+        self._kept: deque[_Kept] = deque()
         self._first, self._first_packed, self._alike = b"", b"", 0
         self._marks: deque[Mark] = deque()
         self._encoder = msgspec.msgpack.Encoder()
@@ -69,8 +74,12 @@ class LiveTimeline:
         text = self._encoder.encode(slim)
         if self._alike % _ALIKE == 0:
             self._first, self._first_packed, self._alike = text, packed(text, b""), 0
+            self.kept_bytes += len(self._first_packed)
         self._alike += 1
         self._kept.append(_Kept(at, self._first_packed, packed(text, self._first)))
+        self.kept_bytes += len(self._kept[-1].data)
+        while len(self._kept) > self._seconds or (self.kept_bytes > self._most_bytes and len(self._kept) > 1):
+            self._drop_oldest()
         severity = worst(verdict.findings)
         loud = severity if severity != "info" else None
         if not self._marks or self._marks[-1].severity != loud:
@@ -92,6 +101,12 @@ class LiveTimeline:
 
     def marks(self) -> Sequence[Mark]:
         return tuple(self._marks)
+
+    def _drop_oldest(self) -> None:
+        gone = self._kept.popleft()
+        self.kept_bytes -= len(gone.data)
+        if self._kept[0].first is not gone.first:
+            self.kept_bytes -= len(gone.first)
 
 
 LOUD: tuple[Severity, ...] = ("breach", "critical")

@@ -9,17 +9,19 @@ from collections.abc import Mapping, Sequence
 from ranktop.reconcile.verdict import Verdict
 
 SPAN_SECONDS = 900
-NODE_LINES = ("host.available", "host.pools", "host.pressure", "requests.running", "requests.queued")
-RANK_LINES = (
-    "hbm.process",
-    "host.anon",
-    "host.rss",
-    "l1.used",
-    "l2.used",
-    "numa.local",
-    "rate.backup",
-    "rate.load_back",
-    "spec.accept_length",
+NODE_LINES = frozenset({"host.available", "host.pools", "host.pressure", "requests.running", "requests.queued"})
+RANK_LINES = frozenset(
+    {
+        "hbm.process",
+        "host.anon",
+        "host.rss",
+        "l1.used",
+        "l2.used",
+        "numa.local",
+        "rate.backup",
+        "rate.load_back",
+        "spec.accept_length",
+    }
 )
 Key = tuple[str, str, str]
 """(server, rank, line); the node and its tiers have empty server and rank."""

@@ -7,7 +7,6 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable
 from typing import ClassVar
 
-from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
 
@@ -18,13 +17,14 @@ from tui.palette import Palette, textual_theme
 from tui.screens.help import HelpScreen
 from tui.screens.main import MainScreen
 from tui.signals import mind_signals
+from tui.terminal.held import HeldApp
 from tui.themes import ThemeColors
 from tui.trails import Trails
 from tui.views.view import View
 from tui.widgets.ask import Ask
 
 
-class Viewer(App[None]):
+class Viewer(HeldApp):
     """Draws the top of a stack of views on the main screen. Which verdict, and of which time, its app says."""
 
     CSS_PATH = "ranktop.tcss"

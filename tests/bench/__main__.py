@@ -1,6 +1,6 @@
 """`make bench`: every figure of design section 8 that this machine can measure, in one table and in docs/bench.json.
 
-`python -m tests.bench [plan] [judge] [screen]`
+`python -m tests.bench [plan] [judge] [screen] [link]`
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ import msgspec
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from tests.bench import bench_judge, bench_process, bench_screen
+from tests.bench import bench_judge, bench_link, bench_process, bench_screen
 from tests.bench.rows import Row, table
 
 PARTS: dict[str, Callable[[], Iterator[Row]]] = {
     "plan": bench_process.rows,
     "judge": bench_judge.rows,
     "screen": bench_screen.rows,
+    "link": bench_link.rows,
 }
 
 

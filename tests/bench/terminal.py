@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
-import pty
-import re
-import select
-import signal
-import struct
-import termios
 import time
 from collections.abc import Sequence
 
 from msgspec import Struct
 
-_TICK = os.sysconf("SC_CLK_TCK")
-_CONTROL = re.compile(rb"\x1b\[[0-9;?]*[a-zA-Z]|\x1b[()][A-Z0-9]|\x1b\][^\x07]*\x07")
+from support.terminal import CONTROL, Terminal
 
 
 class Figures(Struct, frozen=True):
@@ -30,82 +21,6 @@ class Figures(Struct, frozen=True):
     key_milliseconds: float
     quit_seconds: float
     exit_code: int
-
-
-class Terminal:
-    """The master side of a terminal that a program runs in. `read_rate` bounds how fast its output is taken."""
-
-    def __init__(
-        self, command: Sequence[str], columns: int, rows: int, environment: dict[str, str] | None = None
-    ) -> None:
-        self.started = time.monotonic()
-        self.pid, self._fd = pty.fork()
-        if self.pid == 0:
-            os.environ |= {"TERM": "xterm-256color", **(environment or {})}
-            for name in ("COLORTERM", "NO_COLOR", "COLUMNS", "LINES", "PYTHONDONTWRITEBYTECODE"):
-                os.environ.pop(name, None)
-            os.execvp(command[0], command)
-        fcntl.ioctl(self._fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
-        self.received = bytearray()
-
-    def read_for(self, seconds: float) -> None:
-        """Take what comes for so long."""
-        ends = time.monotonic() + seconds
-        while (left := ends - time.monotonic()) > 0 and self.read_once(left):
-            pass
-
-    def read_until(self, text: str, seconds: float) -> float | None:
-        """Seconds since the start when the text had arrived; None when it did not come in time."""
-        wanted = text.encode()
-        ends = time.monotonic() + seconds
-        while (left := ends - time.monotonic()) > 0:
-            if not self.read_once(left):
-                return None
-            if wanted in _CONTROL.sub(b"", bytes(self.received)):
-                return time.monotonic() - self.started
-        return None
-
-    def read_once(self, seconds: float) -> bool:
-        """One read. False when the program is gone."""
-        if not select.select([self._fd], [], [], max(0.0, seconds))[0]:
-            return True
-        try:
-            chunk = os.read(self._fd, 65536)
-        except OSError:
-            return False
-        self.received += chunk
-        # A terminal says that it knows synchronized output and where its cursor is.
-        if b"\x1b[?2026$p" in chunk:
-            os.write(self._fd, b"\x1b[?2026;2$y")
-        return bool(chunk)
-
-    def press(self, keys: bytes) -> None:
-        os.write(self._fd, keys)
-
-    def cpu_seconds(self) -> float:
-        with open(f"/proc/{self.pid}/stat", "rb") as file:
-            fields = file.read().rsplit(b")", 1)[1].split()
-        return sum(int(field) for field in fields[11:15]) / _TICK
-
-    def rss_bytes(self) -> int:
-        with open(f"/proc/{self.pid}/statm", "rb") as file:
-            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-
-    def wait(self, seconds: float) -> int | None:
-        """The exit code; None when it does not end in time."""
-        ends = time.monotonic() + seconds
-        while time.monotonic() < ends:
-            done, status = os.waitpid(self.pid, os.WNOHANG)
-            if done:
-                os.close(self._fd)
-                return os.waitstatus_to_exitcode(status)
-            self.read_once(0.005)
-        return None
-
-    def kill(self) -> None:
-        os.kill(self.pid, signal.SIGKILL)
-        os.waitpid(self.pid, 0)
-        os.close(self._fd)
 
 
 def measure(
@@ -123,7 +38,7 @@ def measure(
     terminal = Terminal(command, columns, rows)
     first_paint = terminal.read_until(painted, 20)
     if first_paint is None:
-        tail = _CONTROL.sub(b"", bytes(terminal.received[-500:])).decode("utf-8", "replace")
+        tail = CONTROL.sub(b"", bytes(terminal.received[-500:])).decode("utf-8", "replace")
         terminal.kill()
         raise RuntimeError(f"{command[0]} never showed {painted!r}; its last words: {tail!r}")
     terminal.read_for(settle_seconds)

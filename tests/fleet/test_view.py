@@ -14,7 +14,7 @@ from tui.draw.glyphs import ASCII, UNICODE
 from tui.draw.spans import width as width_of
 from tui.trails import Trails
 from tui.views.fleet import FLEET_SORT, FleetView, arranged_nodes, fleet_verdict, next_fleet_sort
-from tui.views.view import Frame, RankTarget, Sort
+from tui.views.view import Frame, NodeTarget, Sort
 
 ROWS = (
     NodeRow(
@@ -95,7 +95,7 @@ def test_the_filter(wanted: str, nodes: int) -> None:
 def test_rows_open_their_node() -> None:
     seen = Fleet(0.0, ROWS)
     page = FleetView(seen).draw(Frame(fleet_verdict(seen, "fleet", None), 80, ASCII, Trails(), FLEET_SORT))
-    assert next(row.target for row in page.rows if row.target) == RankTarget("node-b:9472", "")
+    assert next(row.target for row in page.rows if row.target) == NodeTarget("node-b:9472")
 
 
 @given(st.text(max_size=40), st.integers(20, 200))

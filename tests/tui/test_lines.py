@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.segment import Segment
@@ -9,7 +11,7 @@ from rich.style import Style
 from textual.app import App, ComposeResult
 from textual.strip import Strip
 
-from tui.draw.spans import Span
+from tui.draw.spans import Span, TextLine
 from tui.palette import Palette
 from tui.themes import load_theme
 from tui.widgets.lines import Lines, changed_cells
@@ -47,38 +49,68 @@ def test_what_lies_outside_did_not_change(one: list[tuple[str, Style]], other: l
         assert cells(before)[last:] == cells(after)[last:]
 
 
-class Tall(App[None]):
-    """A thousand rows where ten fit."""
+class Asked(Sequence[TextLine]):
+    """Lines that remember which of them were looked at."""
+
+    def __init__(self, count: int, word: str = "row") -> None:
+        self._count, self._word = count, word
+        self.rows: list[int] = []
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __getitem__(self, row: int) -> TextLine:  # type: ignore[override]
+        self.rows.append(row)
+        return (Span(f" {self._word} {row}"),)
+
+
+class LinesApp(App[None]):
+    """One scrolling block."""
+
+    CSS = "Lines { height: 1fr; }"
 
     def compose(self) -> ComposeResult:
-        lines = Lines(Palette(load_theme("night")))
-        lines.styles.height = 10
-        yield lines
+        yield Lines(Palette(load_theme("night")), "›")
+
+    def text(self) -> list[str]:
+        lines = self.query_one(Lines)
+        return ["".join(segment.text for segment in lines.render_line(y)).rstrip() for y in range(lines.size.height)]
 
 
-def _shown(lines: Lines) -> list[str]:
-    return [lines.render_line(y).text.rstrip() for y in range(lines.size.height)]
+async def test_of_many_rows_only_those_on_the_screen_are_drawn() -> None:
+    app, first, second = LinesApp(), Asked(1000), Asked(1000, "line")
+    async with app.run_test(size=(40, 10)) as pilot:
+        lines = app.query_one(Lines)
+        lines.show(first)
+        await pilot.pause()
+        assert set(first.rows) == set(range(10))
+        lines.scroll_to(y=500, animate=False)
+        await pilot.pause()
+        assert set(first.rows) == {*range(10), *range(500, 510)}
+        lines.show(second)
+        await pilot.pause()
+        assert set(second.rows) == set(range(500, 510))
+        assert app.text()[0] == " line 500"
 
 
-async def test_rows_are_painted_when_they_are_on_the_screen() -> None:
-    rows = [(Span(f"row {number}"),) for number in range(1000)]
-    app = Tall()
-    async with app.run_test(size=(40, 12)) as pilot:
+async def test_the_cursor_is_a_sign_and_not_only_a_colour() -> None:
+    app = LinesApp()
+    async with app.run_test(size=(40, 10)) as pilot:
+        app.query_one(Lines).show(Asked(5), cursor=2)
+        await pilot.pause()
+        assert app.text()[:4] == [" row 0", " row 1", "›row 2", " row 3"]
+        app.query_one(Lines).show(Asked(5), cursor=3)
+        await pilot.pause()
+        assert app.text()[:4] == [" row 0", " row 1", " row 2", "›row 3"]
+
+
+async def test_another_theme_draws_every_row_anew() -> None:
+    app, rows = LinesApp(), Asked(5)
+    async with app.run_test(size=(40, 10)) as pilot:
         lines = app.query_one(Lines)
         lines.show(rows)
         await pilot.pause()
-        assert _shown(lines) == [f"row {number}" for number in range(10)]
-        assert sum(strip is not None for strip in lines._strips) == 10
-        changed = [*rows[:3], (Span("other"),), *rows[4:500], (Span("far away"),), *rows[501:]]
-        lines.show(changed, cursor=500)
+        before = lines.render_line(0)
+        lines.repaint_with(Palette(load_theme("day")))
         await pilot.pause()
-        assert _shown(lines)[3] == "other"
-        lines.show_row(500)
-        await pilot.pause()
-        assert _shown(lines)[-1] == "far away"
-        lines.show(rows, cursor=500)
-        await pilot.pause()
-        assert _shown(lines)[-1] == "row 500"
-        lines.show_row(0)
-        await pilot.pause()
-        assert _shown(lines)[3] == "row 3"
+        assert lines.render_line(0) != before

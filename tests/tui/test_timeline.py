@@ -56,3 +56,16 @@ def test_a_quarter_of_an_hour_is_small() -> None:
     alone = sum(len(zlib.compress(msgspec.msgpack.encode(_slim(verdict)), 1)) for verdict in verdicts)
     kept = sum(map(len, {one.first for one in timeline._kept})) + sum(len(one.data) for one in timeline._kept)
     assert kept < alone / 3
+
+
+def test_many_ranks_go_back_less_far_instead_of_taking_more() -> None:
+    (verdict,), one = _verdicts(1), LiveTimeline()
+    one.push(verdict)
+    most = one.kept_bytes * 5 // 2
+    timeline = LiveTimeline(most_bytes=most)
+    for _ in range(190):
+        timeline.push(verdict)
+    firsts = {id(kept.first): len(kept.first) for kept in timeline._kept}
+    assert timeline.kept_bytes == sum(firsts.values()) + sum(len(kept.data) for kept in timeline._kept)
+    assert 0 < timeline.kept_bytes <= most
+    assert len(timeline._kept) < 190

@@ -18,6 +18,8 @@ class Glyphs(NamedTuple):
     more: str
     fold: str
     """Before a finding that the one above explains."""
+    pointer: str
+    """Before the row of the cursor."""
     marks: dict[str, str]
     """A sign for every severity, so that colour is never alone."""
 
@@ -30,6 +32,7 @@ UNICODE = Glyphs(
     missing="–",
     more="…",
     fold="└ ",
+    pointer="›",
     marks={"ok": "●", "info": "○", "warn": "▲", "breach": "■", "critical": "✖"},
 )
 ASCII = Glyphs(
@@ -40,6 +43,7 @@ ASCII = Glyphs(
     missing="-",
     more="~",
     fold="` ",
+    pointer=">",
     marks={"ok": "o", "info": "i", "warn": "!", "breach": "#", "critical": "X"},
 )
 

@@ -23,15 +23,38 @@ class Col(NamedTuple):
 Cell = Span | str
 
 
+class Table:
+    """Columns laid out for a width, where rows are drawn one by one. Each line is exactly `width` cells."""
+
+    def __init__(self, columns: Sequence[Col], width: int, more: str = "…") -> None:
+        """Where columns do not fit, those of the largest weight go first."""
+        self._columns, self._width, self._more = columns, width, more
+        self._kept = _fitting(columns, width - 1)
+        spare = width - 1 - sum(columns[index].width for index in self._kept) - GAP * (len(self._kept) - 1)
+        self._widths = {index: columns[index].width + (spare if columns[index].grow else 0) for index in self._kept}
+
+    @property
+    def header(self) -> TextLine:
+        return self.row([Span(column.title, "muted") for column in self._columns])
+
+    def row(self, cells: Sequence[Cell]) -> TextLine:
+        """One cell a column, also for those that are not shown."""
+        spans: list[Span | str] = [" "]
+        for place, index in enumerate(self._kept):
+            cell, width = cells[index], self._widths[index]
+            span = cell if isinstance(cell, Span) else Span(cell)
+            is_left = self._columns[index].align_left
+            fill = left(span.text, width, self._more) if is_left else right(span.text, width)
+            spans += [" " * GAP if place else "", span._replace(text=fill)]
+        return fit(line(*spans), self._width, self._more)
+
+
 def table(
     columns: Sequence[Col], rows: Sequence[Sequence[Cell]], width: int, more: str = "…"
 ) -> tuple[TextLine, tuple[TextLine, ...]]:
     """Header and rows, each exactly `width` cells. Where columns do not fit, those of the largest weight go first."""
-    kept = _fitting(columns, width - 1)
-    spare = width - 1 - sum(columns[index].width for index in kept) - GAP * (len(kept) - 1)
-    widths = {index: columns[index].width + (spare if columns[index].grow else 0) for index in kept}
-    header = _row([Span(column.title, "muted") for column in columns], columns, kept, widths, width, more)
-    return header, tuple(_row(row, columns, kept, widths, width, more) for row in rows)
+    drawn = Table(columns, width, more)
+    return drawn.header, tuple(drawn.row(row) for row in rows)
 
 
 def _fitting(columns: Sequence[Col], room: int) -> list[int]:
@@ -42,20 +65,3 @@ def _fitting(columns: Sequence[Col], room: int) -> list[int]:
             break
         kept.remove(index)
     return kept
-
-
-def _row(
-    cells: Sequence[Cell],
-    columns: Sequence[Col],
-    kept: Sequence[int],
-    widths: dict[int, int],
-    width: int,
-    more: str,
-) -> TextLine:
-    spans: list[Span | str] = [" "]
-    for place, index in enumerate(kept):
-        cell = cells[index]
-        span = cell if isinstance(cell, Span) else Span(cell)
-        fill = left(span.text, widths[index], more) if columns[index].align_left else right(span.text, widths[index])
-        spans += [" " * GAP if place else "", span._replace(text=fill)]
-    return fit(line(*spans), width, more)

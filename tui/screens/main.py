@@ -6,7 +6,7 @@ Views are pages of lines, not screens of widgets: switching costs a repaint, and
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, overload
 
 from textual.app import ComposeResult
 from textual.screen import Screen
@@ -32,6 +32,25 @@ class Moment(NamedTuple):
     recording: RecorderStatus | None = None
 
 
+class LinesOf(Sequence[TextLine]):
+    """The lines of rows, each drawn when it is asked for."""
+
+    def __init__(self, rows: Sequence[Row]) -> None:
+        self._rows = rows
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @overload
+    def __getitem__(self, index: int) -> TextLine: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[TextLine]: ...
+
+    def __getitem__(self, index: int | slice) -> TextLine | Sequence[TextLine]:
+        return LinesOf(self._rows[index]) if isinstance(index, slice) else self._rows[index].line
+
+
 class MainScreen(Screen[None]):
     """Draws frames; keeps the newest page only to move its cursor and to draw it again when the size changes."""
 
@@ -44,7 +63,7 @@ class MainScreen(Screen[None]):
 
     def compose(self) -> ComposeResult:
         for part in ("top", "head", "body", "tail-head", "tail", "keys"):
-            yield Lines(self._palette, id=part)
+            yield Lines(self._palette, self._glyphs.pointer, id=part)
 
     def show(self, frame: Frame, view: View, moment: Moment) -> None:
         """Draw a frame through a view."""
@@ -126,7 +145,7 @@ class MainScreen(Screen[None]):
         at = targets[self._cursor][:2] if self._cursor is not None and self._cursor < len(targets) else None
         for part, rows in (("body", self._page.rows), ("tail", self._page.tail or ())):
             cursor = at[1] if at is not None and at[0] == part else None
-            self._lines(part).show([row.line for row in rows], cursor)
+            self._lines(part).show(LinesOf(rows), cursor)
 
     def _lines(self, part: str) -> Lines:
         return self.get_child_by_id(part, Lines)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from ranktop.clock import time_of_day
-from tui.draw.spans import Span, line, plain
-from tui.draw.table import Cell, Col, table
+from tui.draw.spans import Span, TextLine, line, plain
+from tui.draw.table import Col, Table
+from tui.eventlog import Happening
 from tui.views.view import Frame, Page, Row
 
 _COLUMNS = (
@@ -23,18 +26,24 @@ class EventsView:
 
     def draw(self, frame: Frame) -> Page:
         keep = frame.filter.casefold()
-        rows: list[list[Cell]] = []
-        for happening in reversed(frame.events):
-            if keep and keep not in f"{happening.kind} {happening.where} {happening.text}".casefold():
-                continue
-            rows.append(
-                [
-                    Span(time_of_day(happening.at), "muted"),
-                    Span(happening.kind, "muted"),
-                    Span(plain(happening.where), "strong"),
-                    Span(plain(happening.text), happening.role),
-                ]
-            )
-        header, body = table(_COLUMNS, rows, frame.width, frame.glyphs.more)
-        nothing = (Row(line(Span("  nothing has happened since ranktop looks", "muted"))),)
-        return Page((header,), tuple(Row(text_line) for text_line in body) or nothing)
+        shown = Table(_COLUMNS, frame.width, frame.glyphs.more)
+        rows = tuple(
+            Row.later(partial(_line, happening, shown))
+            for happening in reversed(frame.events)
+            if not keep or keep in f"{happening.kind} {happening.where} {happening.text}".casefold()
+        )
+        nothing = (
+            "  nothing matches the filter" if keep and frame.events else "  nothing has happened since ranktop looks"
+        )
+        return Page((shown.header,), rows or (Row(line(Span(nothing, "muted"))),))
+
+
+def _line(happening: Happening, shown: Table) -> TextLine:
+    return shown.row(
+        [
+            Span(time_of_day(happening.at), "muted"),
+            Span(happening.kind, "muted"),
+            Span(plain(happening.where), "strong"),
+            Span(plain(happening.text), happening.role),
+        ]
+    )

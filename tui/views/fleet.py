@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from ranktop.finding import SEVERITIES
@@ -13,10 +14,10 @@ from ranktop.reconcile.verdict import NodeVerdict, TierShares, TransferRates, Ve
 from ranktop.sample import Sample
 from tui.draw import numbers
 from tui.draw.glyphs import Glyphs
-from tui.draw.spans import Span, fit, line, plain
-from tui.draw.table import Cell, Col, table
+from tui.draw.spans import Span, TextLine, fit, line, plain
+from tui.draw.table import Cell, Col, Table
 from tui.views.finding_rows import draw_findings, draw_findings_header
-from tui.views.view import Frame, Page, RankTarget, Row, Sort
+from tui.views.view import Frame, NodeTarget, Page, Row, Sort
 
 _COLUMNS = (
     Col("", 1, align_left=True),
@@ -114,20 +115,20 @@ class FleetView:
     def draw(self, frame: Frame) -> Page:
         glyphs, width = frame.glyphs, frame.width
         nodes = arranged_nodes(self._fleet.rows, frame.sort, frame.filter)
-        header, lines = table(_columns(frame.sort), [_cells(row, glyphs) for row in nodes], width, glyphs.more)
+        shown = Table(_columns(frame.sort), width, glyphs.more)
         rows: list[Row] = []
         groups = Counter(row.group for row in nodes)
-        for place, (row, text_line) in enumerate(zip(nodes, lines, strict=True)):
+        for place, row in enumerate(nodes):
             if self._group is not None and (place == 0 or nodes[place - 1].group != row.group):
                 name = plain(row.group) if row.group else f"no {self._group}"
                 title = Span(f" {self._group} {name}" if row.group else f" {name}", "accent")
                 rows.append(Row(fit(line(title, Span(f"  {groups[row.group]} nodes", "muted")), width)))
-            rows.append(Row(text_line, RankTarget(row.instance, "")))
+            rows.append(Row.later(partial(_line, row, glyphs, shown), NodeTarget(row.instance)))
         if not nodes:
             rows.append(Row(fit(line(Span(" no node here", "muted")), width)))
         findings = draw_findings(frame.verdict, width, glyphs)
         tail_head = (line(" " * width), draw_findings_header(frame.verdict, width, glyphs)) if findings else ()
-        return Page((header,), tuple(rows), tail_head, findings or None)
+        return Page((shown.header,), tuple(rows), tail_head, findings or None)
 
 
 def _columns(sort: Sort) -> tuple[Col, ...]:
@@ -136,6 +137,10 @@ def _columns(sort: Sort) -> tuple[Col, ...]:
         column._replace(title=f"{column.title}{sign}"[-column.width :]) if column.title == sort.keys[0] else column
         for column in _COLUMNS
     )
+
+
+def _line(row: NodeRow, glyphs: Glyphs, shown: Table) -> TextLine:
+    return shown.row(_cells(row, glyphs))
 
 
 def _cells(row: NodeRow, glyphs: Glyphs) -> list[Cell]:

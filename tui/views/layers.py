@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from ranktop.plan.plan import Plan, RankPlan
 from tui.draw.spans import Span, TextLine, fit, left, line, plain, right
 from tui.views.related import related
@@ -52,7 +54,7 @@ def _server_rows(server: str, plan: Plan, frame: Frame) -> list[Row]:
         )
     )
     rows += [
-        Row(fit(_rank_row(planned, plan, cells, frame), frame.width), RankTarget(server, planned.rank))
+        Row.later(partial(_rank_row, planned, plan, cells, frame), RankTarget(server, planned.rank))
         for planned in plan.ranks
     ]
     return rows
@@ -68,7 +70,7 @@ def _rank_row(planned: RankPlan, plan: Plan, cells: int, frame: Frame) -> TextLi
     begin, end = layers.start * cells // total, max(layers.start * cells // total + 1, layers.end * cells // total)
     index = planned.host.index_layers if planned.host else None
     scratch = f"+{planned.device.scratch_layers} scratch" if planned.device.scratch_layers else ""
-    return line(
+    cells_of_layers = line(
         " ",
         Span(left(planned.rank, 12, frame.glyphs.more), "strong"),
         right(str(layers.owned), 6),
@@ -79,3 +81,4 @@ def _rank_row(planned: RankPlan, plan: Plan, cells: int, frame: Frame) -> TextLi
         Span(frame.glyphs.empty * (cells - end), "faint"),
         Span(f" [{layers.start}, {layers.end}) {scratch}", "muted"),
     )
+    return fit(cells_of_layers, frame.width)

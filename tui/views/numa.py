@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from ranktop.reconcile.verdict import RankVerdict
 from ranktop.sample import NumaNode
 from tui.draw import numbers
@@ -28,7 +30,10 @@ class NumaView:
         rows += [Row(_node(node, frame)) for node in nodes]
         rows.append(Row(line(" " * frame.width)))
         rows.append(Row(_header(nodes, frame)))
-        rows += [Row(_rank(rank, nodes, frame), RankTarget(rank.server, rank.rank)) for rank in frame.verdict.ranks]
+        rows += [
+            Row.later(partial(_rank, rank, nodes, frame), RankTarget(rank.server, rank.rank))
+            for rank in frame.verdict.ranks
+        ]
         return Page((), tuple(rows))
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from ranktop.reconcile.logged import tag_of
 from ranktop.reconcile.series import labels_of
 from ranktop.reconcile.verdict import Handoff, Line, RankTransfers, RankVerdict, ServerVerdict
 from tui.draw import numbers
 from tui.draw.beside import beside
 from tui.draw.spans import Span, TextLine, fit, left, line, plain
-from tui.draw.table import Cell, Col, table
+from tui.draw.table import Cell, Col, Table
 from tui.views import latencies
 from tui.views.related import related
 from tui.views.values import seen_cell
@@ -76,19 +78,22 @@ def _counts(handoff: Handoff, missing: str) -> list[TextLine]:
 
 def _ranks(server: ServerVerdict, frame: Frame) -> list[Row]:
     ranks = [rank for rank in frame.verdict.ranks if rank.server == server.id]
-    header, body = table(_COLUMNS, [_cells(rank, server, frame) for rank in ranks], frame.width, frame.glyphs.more)
-    targets = (RankTarget(rank.server, rank.rank) for rank in ranks)
+    shown = Table(_COLUMNS, frame.width, frame.glyphs.more)
     why = dict.fromkeys(each.detail for rank in ranks for each in _shown(rank) if each.seen is None and each.detail)
     notes = (line(Span(f" {frame.glyphs.missing} {plain(reason)}", "muted")) for reason in why)
     return [
-        Row(header),
-        *(Row(text_line, target) for text_line, target in zip(body, targets, strict=True)),
+        Row(shown.header),
+        *(Row.later(partial(_line, rank, server, frame, shown), RankTarget(rank.server, rank.rank)) for rank in ranks),
         *(Row(fit(note, frame.width, frame.glyphs.more)) for note in notes),
     ]
 
 
 def _shown(rank: RankVerdict) -> tuple[Line, ...]:
     return tuple(rank.line(name) for name in ("pd.registered", "pd.transfers", "pd.failures"))
+
+
+def _line(rank: RankVerdict, server: ServerVerdict, frame: Frame, shown: Table) -> TextLine:
+    return shown.row(_cells(rank, server, frame))
 
 
 def _cells(rank: RankVerdict, server: ServerVerdict, frame: Frame) -> list[Cell]:

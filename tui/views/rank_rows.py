@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 from ranktop.finding import SEVERITIES
@@ -38,7 +39,8 @@ def draw_grid(verdict: Verdict, width: int, glyphs: Glyphs, sort: Sort = UNSORTE
         if several and ranks:
             rows.append(Row(fit(_server_line(server), width, glyphs.more)))
         rows.extend(
-            Row(row(rank, columns, look, width), RankTarget(rank.server, rank.rank)) for rank in arranged(ranks, sort)
+            Row.later(partial(row, rank, columns, look, width), RankTarget(rank.server, rank.rank))
+            for rank in arranged(ranks, sort)
         )
     return Grid(header(columns, look, sort), tuple(rows))
 

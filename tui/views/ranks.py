@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from tui.draw.spans import Span, TextLine, fit, line
 from tui.views.finding_rows import draw_findings, draw_findings_header
 from tui.views.node_rows import draw_host, draw_sources, draw_tiers
@@ -27,10 +29,14 @@ class RanksView:
         )
         return Page(
             head,
-            tuple(Row(_indent(row.line, width), row.target) for row in grid.rows),
+            tuple(Row.later(partial(_indented, row, width), row.target) for row in grid.rows),
             (line(" " * width), draw_findings_header(verdict, width, glyphs)),
             draw_findings(verdict, width, glyphs),
         )
+
+
+def _indented(row: Row, width: int) -> TextLine:
+    return _indent(row.line, width)
 
 
 def _indent(text_line: TextLine, width: int) -> TextLine:

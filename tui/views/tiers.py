@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from ranktop.reconcile.verdict import RankVerdict, TierShares
 from tui.draw import numbers
 from tui.draw.chart import Chart
@@ -29,7 +31,7 @@ class TiersView:
         rows.append(_blank(frame))
         rows += [Row(text_line) for text_line in (*traffic_lines(frame), *read_lines(frame))]
         rows.append(_blank(frame))
-        rows += [Row(text_line) for text_line in _occupancy(frame)]
+        rows += _occupancy(frame)
         return Page((), tuple(rows))
 
 
@@ -81,19 +83,18 @@ def _charts(frame: Frame) -> tuple[TextLine, ...]:
     return chart_pairs(charts, frame.width, _CHART_HEIGHT, frame.glyphs)
 
 
-def _occupancy(frame: Frame) -> list[TextLine]:
+def _occupancy(frame: Frame) -> list[Row]:
     """A row a rank that reports: used, evictable and free of L1, used of L2."""
-    lines = [
-        fit(line(Span(" rank            L1 used  evictable       free             L2 used", "muted")), frame.width)
-    ]
+    head = " rank            L1 used  evictable       free             L2 used"
+    rows = [Row(fit(line(Span(head, "muted")), frame.width))]
     cells = max(8, min(24, (frame.width - 60) // 2))
     for rank in frame.verdict.ranks:
         if rank.line("l1.used").seen is None or rank.line("l1.used").group:
             continue
-        lines.append(fit(_occupancy_row(rank, cells, frame), frame.width))
-    if len(lines) == 1:
-        lines.append(fit(line(Span("  no rank reports its tokens", "muted")), frame.width))
-    return lines
+        rows.append(Row.later(partial(_occupancy_row, rank, cells, frame)))
+    if len(rows) == 1:
+        rows.append(Row(fit(line(Span("  no rank reports its tokens", "muted")), frame.width)))
+    return rows
 
 
 def _occupancy_row(rank: RankVerdict, cells: int, frame: Frame) -> TextLine:
@@ -105,7 +106,7 @@ def _occupancy_row(rank: RankVerdict, cells: int, frame: Frame) -> TextLine:
 
     total, used = rank.line("l2.total").seen, rank.line("l2.used").seen
     filled, rest = bar(frame.glyphs, used / total if used is not None and total else None, cells)
-    return line(
+    row = line(
         " ",
         Span(left(rank.rank, 10), "strong"),
         right(tokens("l1.used"), 13),
@@ -117,3 +118,4 @@ def _occupancy_row(rank: RankVerdict, cells: int, frame: Frame) -> TextLine:
         Span(rest, "faint"),
         Span(f" of {tokens('l2.total')}", "muted"),
     )
+    return fit(row, frame.width)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 from ranktop.finding import Finding
@@ -25,14 +26,38 @@ class FindingTarget(NamedTuple):
     finding: Finding
 
 
-Target = RankTarget | FindingTarget
+class NodeTarget(NamedTuple):
+    """Enter opens this node of a fleet, by the instance that Prometheus knows it as."""
+
+    instance: str
 
 
-class Row(NamedTuple):
+Target = RankTarget | FindingTarget | NodeTarget
+
+
+class Row:
     """A line, and what Enter opens on it."""
 
-    line: TextLine
-    target: Target | None = None
+    __slots__ = ("_draw", "_line", "target")
+
+    def __init__(self, text_line: TextLine, target: Target | None = None) -> None:
+        self._line: TextLine | None = text_line
+        self._draw: Callable[[], TextLine] | None = None
+        self.target = target
+
+    @classmethod
+    def later(cls, draw: Callable[[], TextLine], target: Target | None = None) -> Row:
+        """A row of many: drawn once it comes on the screen, so that a thousand cost what fits on it."""
+        row = cls((), target)
+        row._line, row._draw = None, draw
+        return row
+
+    @property
+    def line(self) -> TextLine:
+        if self._line is None:
+            assert self._draw is not None
+            self._line, self._draw = self._draw(), None
+        return self._line
 
 
 class Sort(NamedTuple):

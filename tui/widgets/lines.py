@@ -10,7 +10,7 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from tui.draw.spans import TextLine
+from tui.draw.spans import Span, TextLine
 from tui.palette import Palette
 
 
@@ -33,37 +33,44 @@ class Lines(ScrollView, can_focus=False):
             self.lines = lines
             self.row = row
 
-    def __init__(self, palette: Palette, *, id: str | None = None) -> None:
+    def __init__(self, palette: Palette, pointer: str = " ", *, id: str | None = None) -> None:
+        """`pointer` is the sign that stands before the cursor's row, so that it is not told by colour alone."""
         super().__init__(id=id)
         self._use(palette)
-        self._lines: tuple[TextLine, ...] = ()
+        self._pointer = pointer
+        self._lines: Sequence[TextLine] = ()
         self._cursor: int | None = None
-        self._strips: list[Strip | None] = []
-        """Of rows that have been on the screen since they changed: a thousand events are not painted for forty rows."""
+        self._painted: dict[int, tuple[TextLine, Strip]] = {}
+        """Rows that were looked at since the last `show`: what they were drawn from, and how."""
 
     def repaint_with(self, palette: Palette) -> None:
         """Another theme: every strip anew."""
         self._use(palette)
-        self._strips = [None] * len(self._lines)
+        self._painted.clear()
         self.refresh()
 
     def show(self, lines: Sequence[TextLine], cursor: int | None = None) -> None:
-        """Draw these lines, touching only rows whose text, roles or cursor differ from what stands there."""
-        before, cursor_before = self._lines, self._cursor
-        self._lines, self._cursor = tuple(lines), cursor
-        if len(self._lines) != len(before):
-            self._strips = [None] * len(self._lines)
-            self.virtual_size = Size(self.size.width, len(self._lines))
+        """Draw these lines, touching only rows whose text, roles or cursor differ from what stands there.
+
+        Of lines that are not on the screen none is asked for.
+        """
+        count, cursor_before, painted = len(self._lines), self._cursor, self._painted
+        self._lines, self._cursor, self._painted = lines, cursor, {}
+        if len(lines) != count:
+            self.virtual_size = Size(self.size.width, len(lines))
             self.refresh(layout=self.styles.is_auto_height)
             return
         moved = {cursor_before, cursor} if cursor != cursor_before else frozenset[int | None]()
-        top, height = self.scroll_offset.y, self.size.height
-        for row, (old, new) in enumerate(zip(before, self._lines, strict=True)):
-            if old != new or row in moved:
-                painted, self._strips[row] = self._strips[row], None
-                if painted is not None and top <= row < top + height:
-                    first, last = changed_cells(painted, self._strip(row))
-                    self.refresh(Region(first, row - top, last - first, 1))
+        top = self.scroll_offset.y
+        for row in range(top, min(top + self.size.height, len(lines))):
+            before = painted.get(row)
+            if before is None:
+                self.refresh(Region(0, row - top, self.size.width, 1))
+            elif before[0] == lines[row] and row not in moved:
+                self._painted[row] = before
+            else:
+                first, last = changed_cells(before[1], self._strip(row))
+                self.refresh(Region(first, row - top, last - first, 1))
 
     def show_row(self, row: int) -> None:
         """Scroll so far that the row is on the screen."""
@@ -76,7 +83,7 @@ class Lines(ScrollView, can_focus=False):
     def render_line(self, y: int) -> Strip:
         row = y + self.scroll_offset.y
         width = self.size.width
-        if row >= len(self._strips):
+        if row >= len(self._lines):
             return Strip.blank(width, self._palette.blank)
         return self._strip(row).adjust_cell_length(width, self._palette.blank)
 
@@ -93,11 +100,23 @@ class Lines(ScrollView, can_focus=False):
         self._cursor_palette = palette.on("panel")
 
     def _strip(self, row: int) -> Strip:
-        strip = self._strips[row]
-        if strip is None:
-            palette = self._cursor_palette if row == self._cursor else self._palette
-            strip = self._strips[row] = palette.strip(self._lines[row])
+        known = self._painted.get(row)
+        if known is not None:
+            return known[1]
+        text_line = self._lines[row]
+        is_cursor = row == self._cursor
+        palette = self._cursor_palette if is_cursor else self._palette
+        strip = palette.strip(pointed(text_line, self._pointer) if is_cursor else text_line)
+        self._painted[row] = text_line, strip
         return strip
+
+
+def pointed(text_line: TextLine, pointer: str) -> TextLine:
+    """The row with the pointer in its first cell, where that is blank."""
+    if not text_line or not text_line[0].text.startswith(" "):
+        return text_line
+    first = text_line[0]
+    return (Span(pointer, "accent", True), first._replace(text=first.text[1:]), *text_line[1:])
 
 
 def changed_cells(before: Strip, after: Strip) -> tuple[int, int]:
