@@ -59,6 +59,10 @@ findings: $(VENV)/.ready
 man: $(VENV)/.ready
 	@$(PY) man/make_man.py
 
+# docs/licences.md is what the packages of the lock say of themselves.
+licences: $(VENV)/.ready
+	@$(PY) docs/make_licences.py
+
 lock:
 	uv pip compile -q --universal --generate-hashes --python-version 3.11 --extra test pyproject.toml -o requirements.lock
 

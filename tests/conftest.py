@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import shutil
 import tempfile
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -38,6 +40,16 @@ def _skip_or_fail(reason: str) -> None:
     if "tools" in os.environ.get("RANKTOP_REQUIRE", "").split(","):
         pytest.fail(f"{reason}, and RANKTOP_REQUIRE=tools says it must be there", pytrace=False)
     pytest.skip(reason)
+
+
+def program(path: str) -> ModuleType:
+    """A Python file of the checkout that is in no package, as a module."""
+    spec = importlib.util.spec_from_file_location(Path(path).stem, ROOT / path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 @pytest.fixture

@@ -67,7 +67,10 @@ class DemoNode:
             undo.callback(shutil.rmtree, self.directory, ignore_errors=True)
             self._log = os.open(self.log_path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
             undo.callback(os.close, self._log)
-            self._process = self._start()
+            try:
+                self._process = self._start()
+            except OSError as problem:
+                raise DemoError(f"{sys.executable} cannot be started: {problem.strerror}") from problem
             undo.callback(_end, self._process)
             self.pid = self._process.pid
             self.url = self._next_message(time.monotonic() + _START_SECONDS)["url"]

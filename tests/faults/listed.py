@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from faults import of_files, of_processes, of_the_driver, of_the_machine, of_the_server
+from faults import of_files, of_limits, of_processes, of_the_driver, of_the_machine, of_the_server
 from faults.fault import Fault
 
 FAULTS: tuple[Fault, ...] = (
@@ -13,6 +13,7 @@ FAULTS: tuple[Fault, ...] = (
     *of_the_driver.FAULTS,
     *of_files.FAULTS,
     *of_the_machine.FAULTS,
+    *of_limits.FAULTS,
 )
 
 BEGIN = "<!-- faults -->\n"

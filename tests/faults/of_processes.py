@@ -8,6 +8,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -132,6 +134,55 @@ def _reused(stage: Stage, shows: str) -> None:
             assert seen(watched.well()) == {server.rank(0)}
 
 
+def _orphaned(stage: Stage, shows: str) -> None:
+    """The main process dies and its ranks live on, with their memory."""
+    with TwoRanks(39_907, linger=True) as server, Watched(ProcessesCollector(), source="processes") as watched:
+        pids = {server.rank(0), server.rank(1)}
+
+        def orphans(sample: Sample) -> dict[int, bool | None]:
+            ranks = sample.processes.ranks if sample.processes is not None else ()
+            return {rank.pid: rank.orphan for rank in ranks if rank.pid in pids}
+
+        watched.until(lambda one: len(orphans(one)) == 2 and not any(orphans(one).values()))
+        server.process.kill()
+        server.process.wait()
+        sample = watched.until(lambda one: list(orphans(one).values()) == [True, True])
+        assert {rank.server for rank in sample.processes.ranks if rank.pid in pids} == {shows}
+        watched.others_go_on(watched.well())
+
+
+def _churn(stage: Stage, shows: str) -> None:
+    """Ranks come and go within a reading: files vanish between their listing and the last read of them."""
+    with Watched(ProcessesCollector(), PoolsCollector(), source="processes") as watched:
+        with _churning():
+            ends = time.monotonic() + 4
+            before = watched.well()
+            while time.monotonic() < ends:
+                sample = watched.until(lambda _: True)
+                for name in ("processes", "pools"):
+                    state = watched.state(sample, name)
+                    assert state is None or state.state != "error", state
+                time.sleep(0.05)
+            watched.others_go_on(before)
+        settled = watched.well()
+        state = watched.state(settled)
+        assert state is not None
+        assert state.state == shows
+
+
+@contextmanager
+def _churning() -> Generator[None]:
+    """A shell whose children bear SGLang's title for a few milliseconds each."""
+    title = _TITLE.format(0)
+    loop = f"while :; do (exec -a '{title}' sleep 0.01) & (exec -a '{title}' true) & wait; done"
+    churn = subprocess.Popen(["bash", "-c", loop], start_new_session=True, stderr=subprocess.DEVNULL)
+    try:
+        yield
+    finally:
+        os.killpg(churn.pid, signal.SIGKILL)
+        churn.wait()
+
+
 class _process_with:  # noqa: N801 - reads as a block
     """A harmless process with this very pid; skips where pids cannot be asked for."""
 
@@ -163,5 +214,7 @@ FAULTS = (
     Fault("rank", "is killed (-9)", "TP1", _killed),
     Fault("rank", "is stopped (SIGSTOP), then goes on", "stopped (T)", _stopped),
     Fault("rank", "is started again with its server", "TP0", _restarted),
+    Fault("rank", "is orphaned: its server died, it did not", "127.0.0.1:39907", _orphaned),
+    Fault("rank", "comes and goes while its files are read", "ok", _churn),
     Fault("rank", "its pid belongs to another program now", "127.0.0.1:39905", _reused),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import pty
 import resource
@@ -22,6 +23,7 @@ import pytest
 from collectors import poller
 from faults.fault import Fault, Stage, Watched
 from faults.of_processes import TwoRanks
+from faults.unruly import Unruly, http
 from ranktop.recording.writer import Writer
 from support.command import RANKTOP
 from support.http_answers import closed_port
@@ -89,6 +91,13 @@ def _damaged(damage: Callable[[bytearray], bytearray], saved_seconds: int) -> Ca
         assert saved_seconds or "checksum does not hold" in saved.stderr
 
     return trial
+
+
+def _flipped(data: bytearray) -> bytearray:
+    """A bit in every page, as bad memory or a bad cable does it."""
+    for place in range(4 * 4096 + 77, len(data), 4093):
+        data[place] ^= 1 << place % 8
+    return data
 
 
 def _zeroed(data: bytearray) -> bytearray:
@@ -276,6 +285,21 @@ def _prometheus_gone(stage: Stage, shows: str) -> None:
     assert "Traceback" not in done.stderr
 
 
+def _prometheus_goes_and_comes(stage: Stage, shows: str) -> None:
+    nothing = json.dumps({"status": "success", "data": {"resultType": "vector", "result": []}}).encode()
+    with (
+        Unruly(http(body=nothing, headers="Content-Type: application/json\r\n")) as server,
+        _on_a_terminal("fleet", "--prometheus", server.url, "--ascii") as (pid, terminal),
+    ):
+        _said(terminal, b"on 0 nodes")
+        server.refuse()
+        _said(terminal, shows.encode(), seconds=30)
+        server.listen()
+        _said(terminal, b"on 0 nodes", seconds=60)
+        os.write(terminal, b"q")
+        assert _ends(pid, terminal) == 0
+
+
 def _defect(stage: Stage, shows: str) -> None:
     """A collector of our own that fails in a way that nobody thought of, with a megabyte to say."""
 
@@ -304,6 +328,7 @@ FAULTS = (
     Fault("disk", "takes no new file", "cannot be made", _read_only),
     Fault("recording", "is cut", "--salvage reads every row", _damaged(lambda data: data[:-4096], 79)),
     Fault("recording", "has every second page zeroed", "--salvage reads every row", _damaged(_zeroed, 0)),
+    Fault("recording", "has a flipped bit in every page", "--salvage reads every row", _damaged(_flipped, 199)),
     Fault("terminal", "is gone (SIGHUP)", "host", _terminal_gone),
     Fault("terminal", "ranktop is ended (SIGTERM): the screen is given back", "host", _terminated),
     Fault("terminal", "ranktop fleet is ended (SIGTERM): the screen is given back", "refused", _fleet_terminated),
@@ -317,6 +342,7 @@ FAULTS = (
         "permission denied (run as their user or as root)",
         _rights_lost,
     ),
+    Fault("Prometheus", "goes while the fleet is shown, then is back", "is Prometheus up?", _prometheus_goes_and_comes),
     Fault("Prometheus", "is gone", "refused", _prometheus_gone),
     Fault("collector", "has a defect", "ZeroDivisionError", _defect),
 )

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 import zstandard
 
+from conftest import program
 from support.http_answers import closed_port
 
 ROOT = Path(__file__).parents[2]
@@ -130,6 +131,14 @@ class Environment:
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory: pytest.TempPathFactory, wheel: Path) -> Environment:
     return Environment(tmp_path_factory.mktemp("installed"), wheel)
+
+
+@pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="what a newer Python needs is less")
+def test_the_list_of_licences_is_current() -> None:
+    maker = program("docs/make_licences.py")
+    page = maker.PAGE.read_text(encoding="utf-8")
+    assert page == maker.page(), "run make licences"
+    assert "unknown" not in page
 
 
 @pytest.mark.registry

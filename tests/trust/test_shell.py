@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import shutil
 import subprocess
@@ -10,7 +9,7 @@ from types import ModuleType
 
 import pytest
 
-from conftest import ROOT
+from conftest import program
 from ranktop.cli import main
 from ranktop.cli.main import COMMANDS
 from support.command import RANKTOP, ranktop
@@ -90,12 +89,7 @@ def test_every_command_has_help(command: str) -> None:
 
 @pytest.fixture(scope="module")
 def maker() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("make_man", ROOT / "man" / "make_man.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return program("man/make_man.py")
 
 
 def test_the_manual_page_is_current(maker: ModuleType) -> None:
