@@ -25,12 +25,15 @@ def main(wanted: list[str]) -> None:
     if unknown:
         sys.exit(f"tests.bench: no part {unknown[0]!r} (one of {', '.join(PARTS)})")
     found: list[Row] = []
-    for name in [name for name in PARTS if not wanted or name in wanted]:
-        started = time.monotonic()
-        print(f"measuring {name}", end=" ", file=sys.stderr, flush=True)
-        found += importlib.import_module(f"tests.bench.bench_{name}").rows()
-        print(f"{time.monotonic() - started:.0f} s", file=sys.stderr)
-    print(table(found))
+    try:
+        for name in [name for name in PARTS if not wanted or name in wanted]:
+            started = time.monotonic()
+            print(f"measuring {name}", end=" ", file=sys.stderr, flush=True)
+            found += importlib.import_module(f"tests.bench.bench_{name}").rows()
+            print(f"{time.monotonic() - started:.0f} s", file=sys.stderr, flush=True)
+    finally:
+        # A part that breaks takes nothing of the others with it but the file.
+        print(table(found))
     if not wanted:
         path = Path(__file__).resolve().parents[2] / "docs" / "bench.json"
         path.write_text(json.dumps(document(found), indent=1) + "\n")

@@ -12,15 +12,18 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from collectors.own import own_use
 from ranktop.demo.launcher import DemoNode
 from ranktop.sample import Collector, NoData, Processes, SourceError
 from tests.bench.micro import Case, Work, measured
-from tests.bench.rows import Row
+from tests.bench.rows import Row, of_runs
 from tests.bench.standin import nvml_environment
 
 POOL_BYTES = (62_222_336, 13_180_928)
 OTHERS = 5000
 CYCLE_LIMIT_MS = 8.0
+SCRAPE_SECONDS = 5.0
+ASKED_RUNS = 7
 
 RANKS = """
 import mmap, os, signal, sys, ctypes, setproctitle
@@ -61,8 +64,22 @@ def rows() -> Iterator[Row]:
     with DemoNode("healthy") as node:
         node.wait_ready()
         yield from measured("collectors", "server", str(node.pid))
+        shares = [100 * seconds / SCRAPE_SECONDS for seconds in _asked_seconds(node.pid)]
+        yield of_runs("asking a server: share of its HTTP process", shares, "%", 1.0)
     with running(MANY, OTHERS, str(OTHERS)) as pid:
         yield from measured("collectors", "many", str(pid))
+
+
+def _asked_seconds(pid: int) -> list[float]:
+    """For how long the stand-in server had a request of ours, for one page and one look at its load: at most what it
+    spent on them."""
+    collectors, seen, taken = _server(pid), _processes(pid), list[float]()
+    for _ in range(ASKED_RUNS):
+        before = sum(asked.seconds for asked in own_use().asked.values())
+        for name in ("metrics", "loads"):
+            collectors[name].read(seen, 0.0)
+        taken.append(sum(asked.seconds for asked in own_use().asked.values()) - before)
+    return taken
 
 
 def cases(what: str, *arguments: str) -> Iterator[Case]:
@@ -101,7 +118,7 @@ def _server(pid: int) -> dict[str, Collector]:
     from collectors.server_registry import server_groups
 
     (server,) = _processes(pid).servers
-    groups = server_groups(server, scrape_seconds=5.0)
+    groups = server_groups(server, scrape_seconds=SCRAPE_SECONDS)
     return {made.name: made for group in groups for made in group}
 
 

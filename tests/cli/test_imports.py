@@ -73,11 +73,11 @@ class TestLive:
 
     def test_the_screen(self, pid: str, tmp_path: Path) -> None:
         told = tmp_path / "told"
-        terminal = Terminal(command(told, "watch", "--pid", pid), 120, 40)
+        terminal = Terminal(command(told, "--self", "--pid", pid), 120, 40)
         try:
-            assert terminal.read_until("L1>L2", 30) is not None
+            assert terminal.read_until("page walks 0", 30) is not None
             terminal.read_for(4)
-            for key in b"23456789":
+            for key in b"12345678":
                 terminal.press(bytes([key]))
                 terminal.read_for(0.3)
             terminal.press(b"q")
