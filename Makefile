@@ -36,7 +36,7 @@ imports: $(VENV)/.ready
 
 check: lint types imports test
 
-# Every figure against its budget; needs a quiet machine.
+# Every figure against its budget, in about 15 minutes of a quiet machine; ARGS="judge render": these parts.
 bench: $(VENV)/.ready
 	@$(PY) -m tests.bench $(ARGS)
 

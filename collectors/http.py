@@ -17,6 +17,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from msgspec import Struct
 
+from collectors.own import count_request
 from ranktop.sample import SourceError
 
 MAX_BYTES = 16 << 20
@@ -49,6 +50,7 @@ def get(
     parts = _split(url)
     started = time.monotonic()
     connection = _Connection(parts, started + deadline_seconds)
+    body = b""
     try:
         connection.request("GET", _target(parts), headers={"Connection": "close", **(headers or {})})
         response = connection.getresponse()
@@ -93,6 +95,7 @@ def get(
         raise SourceError(f"GET {shown(url)}: {error.strerror or error} (check the address)", code) from None
     finally:
         connection.release()
+        count_request(f"{connection.host}:{connection.port}", len(body), time.monotonic() - started)
 
 
 def failure(answer: Answer) -> SourceError:

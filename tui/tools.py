@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 from ranktop.reconcile.verdict import Verdict
-from ranktop.sample import GpuHold, Sample
+from ranktop.sample import GpuHold, OwnUse, Sample
 
 
 class RecorderStatus(Protocol):
@@ -44,6 +44,8 @@ class Tools(NamedTuple):
     """Starts a recording; gives the file's name and the recorder."""
     export: Callable[[Verdict], str] | None = None
     """Writes what is shown as a document; gives the file's name."""
+    own: Callable[[], OwnUse] | None = None
+    """What this process has cost so far."""
 
 
 NO_TOOLS = Tools()

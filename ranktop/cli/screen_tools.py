@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 def screen_tools(node: NodeOptions, gpus: GpuHold) -> Tools:
     """Recordings and exports go into the working directory, under a name of host and time."""
+    from collectors.own import own_use
     from tui.tools import Failed, Tools
 
     def new_recorder() -> tuple[str, Recorder]:
@@ -34,7 +35,7 @@ def screen_tools(node: NodeOptions, gpus: GpuHold) -> Tools:
             raise Failed(str(problem)) from problem
         return path
 
-    return Tools(gpus, new_recorder, export)
+    return Tools(gpus, new_recorder, export, own_use)
 
 
 def start_recorder(node: NodeOptions, path: str) -> Recorder:

@@ -32,9 +32,12 @@ _HEAD_START_SECONDS = 2.0
 @click.option("--theme", default=None, metavar="NAME|FILE", help="Colour theme: a name or a TOML file.")
 @click.option("--ascii", "ascii_only", is_flag=True, help="Only ASCII signs.")
 @click.option("--no-mouse", is_flag=True, help="Leave the mouse to the terminal.")
-def watch(node: NodeOptions, record_path: str | None, theme: str | None, ascii_only: bool, no_mouse: bool) -> int:
+@click.option("--self", "own_cost", is_flag=True, help="Begin with Sources: what ranktop itself costs this node.")
+def watch(
+    node: NodeOptions, record_path: str | None, theme: str | None, ascii_only: bool, no_mouse: bool, own_cost: bool
+) -> int:
     """Watch the SGLang servers of this node."""
-    look = Look(theme, ascii_only, not no_mouse)
+    look = Look(theme, ascii_only, not no_mouse, "sources" if own_cost else "ranks")
     return show(node, look, record_path=record_path, remembers=True)
 
 
@@ -44,6 +47,7 @@ class Look(NamedTuple):
     theme: str | None = None
     ascii_only: bool = False
     mouse: bool = True
+    first_view: str = "ranks"
 
 
 def show(node: NodeOptions, look: Look, *, record_path: str | None = None, remembers: bool = False) -> int:
@@ -51,8 +55,13 @@ def show(node: NodeOptions, look: Look, *, record_path: str | None = None, remem
 
     `remembers`: compare with the launches of earlier runs, and keep those seen now for the next.
     """
+    from collectors.own import count_page_walks
+
     settings = load_settings().screen
-    look = Look(look.theme or settings.theme, look.ascii_only or settings.ascii, look.mouse and settings.mouse)
+    look = Look(
+        look.theme or settings.theme, look.ascii_only or settings.ascii, look.mouse and settings.mouse, look.first_view
+    )
+    count_page_walks()
     session = make_session(node)
     feed = make_feed(node, session, head_start_seconds=_HEAD_START_SECONDS)
     feed.start()
@@ -96,7 +105,14 @@ def _draw(
         themes = themes_from(look.theme or "")
     except ThemeError as problem:
         raise UsageProblem(str(problem)) from problem
-    app = RanktopApp(LiveTime(feed, judge), themes, choose(look.ascii_only), screen_tools(node, gpus), recorder)
+    app = RanktopApp(
+        LiveTime(feed, judge),
+        themes,
+        choose(look.ascii_only),
+        screen_tools(node, gpus),
+        recorder,
+        look.first_view,
+    )
     try:
         app.run(mouse=look.mouse)
     finally:

@@ -43,7 +43,7 @@ class Pages:
 def render(values: Iterable[Point]) -> bytes:
     """Exposition format 0.0.4, families in the order of `METRICS`.
 
-    By hand: `generate_latest` of prometheus_client takes 15 times as long on a page of eight ranks
+    By hand: `generate_latest` of prometheus_client takes four to five times as long on a page of eight ranks
     (`tests/bench/bench_fleet.py`), and a test reads the page back with that library's parser.
     """
     by_name: dict[str, list[str]] = {}

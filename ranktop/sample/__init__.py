@@ -7,6 +7,7 @@ from ranktop.sample.event import Event
 from ranktop.sample.fields import Field, fields_of
 from ranktop.sample.gpu import Gpu, GpuProcess, Gpus, MigInstance
 from ranktop.sample.host import Cgroup, Host, HugePages, NumaNode, Pressure
+from ranktop.sample.own import Asked, OwnUse
 from ranktop.sample.pool import Mapping, MappingKind, Placement, share_interval_percent
 from ranktop.sample.process import Processes, RankProcess, RankTag, ServerProcess
 from ranktop.sample.protocols import Clock, Collector, GpuHold, SampleFeed, TimeControl
@@ -26,6 +27,7 @@ from ranktop.sample.source import NoData, SourceError, SourceState, State
 from ranktop.sample.storage import StorageDisk
 
 __all__ = [
+    "Asked",
     "Bootstrap",
     "BootstrapRank",
     "Cgroup",
@@ -48,6 +50,7 @@ __all__ = [
     "ModelConfig",
     "NoData",
     "NumaNode",
+    "OwnUse",
     "Placement",
     "Pressure",
     "Processes",

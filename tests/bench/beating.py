@@ -21,7 +21,7 @@ from ranktop.reconcile import Reconciler, Verdict
 from ranktop.sample import Sample
 from support import samples
 from support.feed import StoryFeed
-from tests.bench.bench_judge import story
+from tests.bench.many import story
 from tui import viewer
 from tui.app import RanktopApp
 from tui.draw.glyphs import UNICODE

@@ -1,77 +1,56 @@
-"""Judging and drawing: one update, ten minutes of samples, every view; at 8, 64 and 1,024 ranks."""
+"""Judging: one update at 8, 64 and 1,024 ranks, and ten minutes of samples."""
 
 from __future__ import annotations
 
 import functools
 import itertools
-import time
-from collections.abc import Iterator
-
-from msgspec.structs import replace
+from collections.abc import Callable, Iterator
 
 from ranktop.reconcile import Reconciler, Verdict
-from ranktop.sample import Sample
-from support import samples
-from support.many import many
-from tests.bench.rows import Row, cpu_milliseconds, of_runs
-from tui.actions import VIEWS
-from tui.draw.glyphs import UNICODE
+from tests.bench.many import RANKS, story
+from tests.bench.micro import Case, Work, measured
+from tests.bench.rows import Row
 from tui.timeline import LiveTimeline
-from tui.trails import Trails
-from tui.views.view import Frame
 
-PAGE_EVERY_SECONDS = 5
+TEN_MINUTES = 600
 
 
 def rows() -> Iterator[Row]:
-    """Issue 6: one update under 2 ms, ten minutes under 1.5 s. Design section 8: 64 ranks at most twice 8."""
-    for ranks, limit in ((8, 2.0), (64, None), (1024, None)):
-        update = functools.partial(next, _verdicts(ranks))
-        yield of_runs(
-            f"one update, {ranks} ranks", cpu_milliseconds(update, times=20 if ranks < 1000 else 3), "ms", limit
-        )
-        yield from _views(update(), ranks)
-    yield _ten_minutes()
+    """Issue 6: one update under 2 ms, ten minutes under 1.5 s."""
+    found = list(measured("judge"))
+    yield from found
+    eight, more = found[0].value, found[1].value
+    yield Row("one update: 64 ranks, times what 8 take", more / eight, "x")
 
 
-def _verdicts(ranks: int) -> Iterator[Verdict]:
+def cases() -> Iterator[Case]:
+    for ranks, limit in zip(RANKS, (2.0, None, None), strict=True):
+        yield Case(f"one update, {ranks} ranks", _updates(ranks), "ms", limit, times=20 if ranks < 1000 else 3)
+    yield Case("ten minutes of samples judged, 8 ranks", _ten_minutes, "s", 1.5, times=1)
+    yield Case("keep one verdict for going back", _keeping)
+
+
+def verdicts(ranks: int) -> Iterator[Verdict]:
+    """One verdict a second, without end."""
     reconciler = Reconciler()
     return (reconciler.update(sample) for sample in story(ranks))
 
 
-def story(ranks: int) -> Iterator[Sample]:
-    """Samples without end: one a second, with another page every five seconds."""
-    base, page = many(ranks), samples.page(samples.START)
-    for second in itertools.count():
-        if second % PAGE_EVERY_SECONDS == 0:
-            page = samples.page(samples.START + second)
-        yield replace(
-            base,
-            at_unix_seconds=samples.START + second,
-            at_monotonic_seconds=1000.0 + second,
-            metrics={samples.SERVER: page},
-        )
+def _updates(ranks: int) -> Callable[[], Work]:
+    return lambda: functools.partial(next, verdicts(ranks))
 
 
-def _ten_minutes() -> Row:
-    taken: list[float] = []
-    for _ in range(3):
-        samples_of_ten_minutes = list(itertools.islice(story(8), 600))
+def _ten_minutes() -> Work:
+    samples = list(itertools.islice(story(8), TEN_MINUTES))
+
+    def judge() -> None:
         reconciler = Reconciler()
-        started = time.process_time()
-        for sample in samples_of_ten_minutes:
+        for sample in samples:
             reconciler.update(sample)
-        taken.append(time.process_time() - started)
-    return of_runs("ten minutes of samples judged, 8 ranks", taken, "s", 1.5)
+
+    return judge
 
 
-def _views(verdict: Verdict, ranks: int) -> Iterator[Row]:
-    trails = Trails()
-    trails.push(verdict)
-    frame = Frame(verdict, 120, UNICODE, trails)
-    for view in VIEWS:
-        taken = cpu_milliseconds(lambda view=view: view.draw(frame), times=10 if ranks < 1000 else 2)
-        yield of_runs(f"draw {view.name}, {ranks} ranks", taken, "ms")
-    if ranks == 8:
-        timeline = LiveTimeline()
-        yield of_runs("keep one verdict for going back", cpu_milliseconds(lambda: timeline.push(verdict)), "ms")
+def _keeping() -> Work:
+    timeline, verdict = LiveTimeline(), next(verdicts(8))
+    return lambda: timeline.push(verdict)

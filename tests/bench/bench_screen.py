@@ -1,34 +1,69 @@
-"""The screen beside a headless demo: CPU, bytes, first paint, key, quit, memory."""
+"""The screen beside a headless demo: CPU, bytes, first paint, key, quit, memory; other monitors in the same minutes."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from collectors.processes import ProcessesCollector
 from ranktop.demo.launcher import DemoNode
-from tests.bench.rows import Row, of_runs
+from tests.bench.peers import Screen, peers
+from tests.bench.rows import Peer, Row, of_runs
 from tests.bench.terminal import Figures, measure
 
 RANKTOP = str(Path(sys.executable).with_name("ranktop"))
 RUNS = 5
+SECONDS = 8.0
+DOWN = b"\x1b[B"
+
+_FIGURES: tuple[tuple[str, Callable[[Figures], float], str, float | None], ...] = (
+    ("CPU", lambda run: run.cpu_per_second, "s/s", 0.045),
+    ("to the terminal", lambda run: run.bytes_per_second, "B/s", 2048),
+    ("first full paint", lambda run: run.first_paint_seconds, "s", 0.5),
+    ("CPU until settled", lambda run: run.start_cpu_seconds, "s", None),
+    ("key to paint", lambda run: run.key_milliseconds, "ms", 40),
+    ("quit", lambda run: run.quit_seconds, "s", 0.35),
+    ("memory", lambda run: run.rss_bytes / 2**20, "MiB", 60),
+)
 
 
-def rows(runs: int = RUNS, seconds: float = 20.0) -> Iterator[Row]:
-    """Design section 8, rows one to four."""
-    with DemoNode("healthy") as node:
+def rows() -> Iterator[Row]:
+    """Design section 8, rows one to four; the others at 120x40."""
+    with tempfile.TemporaryDirectory() as folder, DemoNode("healthy") as node:
         node.wait_ready()
-        command = [RANKTOP, "--pid", str(node.pid)]
-        for columns, lines in ((120, 40), (80, 24)):
-            found = [measure(command, "TP7", columns=columns, rows=lines, seconds=seconds) for _ in range(runs)]
-            yield from _screen(f"{columns}x{lines}", found)
+        seen = ProcessesCollector(only_pids=[node.pid]).read(None, 0.0)
+        ours = Screen("ranktop", (RANKTOP, "--pid", str(node.pid)), "TP7", {})
+        with peers(Path(folder), [rank.pid for rank in seen.ranks if rank.pid is not None]) as others:
+            large: dict[str, list[Figures]] = {screen.name: [] for screen in (ours, *others)}
+            small: list[Figures] = []
+            # In turns: what else this machine does meets all of them alike.
+            for _ in range(RUNS):
+                for screen in (ours, *others):
+                    if screen.command is not None:
+                        large[screen.name].append(_run(screen, 120, 40))
+                small.append(_run(ours, 80, 24))
+    for name, figure, unit, limit in _FIGURES:
+        beside = [Peer(screen.name, _median(large[screen.name], figure)) for screen in others]
+        yield of_runs(f"screen 120x40: {name}", [figure(run) for run in large["ranktop"]], unit, limit).beside(*beside)
+    for name, figure, unit, limit in _FIGURES:
+        yield of_runs(f"screen 80x24: {name}", [figure(run) for run in small], unit, limit)
 
 
-def _screen(size: str, found: list[Figures]) -> Iterator[Row]:
-    yield of_runs(f"screen {size}: CPU", [each.cpu_per_second for each in found], "s/s", 0.045)
-    yield of_runs(f"screen {size}: to the terminal", [each.bytes_per_second for each in found], "B/s", 2048)
-    yield of_runs(f"screen {size}: first full paint", [each.first_paint_seconds for each in found], "s", 0.5)
-    yield of_runs(f"screen {size}: CPU until settled", [each.start_cpu_seconds for each in found], "s")
-    yield of_runs(f"screen {size}: key to paint", [each.key_milliseconds for each in found], "ms", 40)
-    yield of_runs(f"screen {size}: quit", [each.quit_seconds for each in found], "s", 0.35)
-    yield of_runs(f"screen {size}: memory", [each.rss_bytes / 2**20 for each in found], "MiB", 60)
+def _run(screen: Screen, columns: int, lines: int) -> Figures:
+    assert screen.command is not None
+    return measure(
+        screen.command,
+        screen.painted,
+        columns=columns,
+        rows=lines,
+        settle_seconds=2.5,
+        seconds=SECONDS,
+        key=DOWN,
+        environment=screen.environment,
+    )
+
+
+def _median(found: list[Figures], figure: Callable[[Figures], float]) -> float | None:
+    return of_runs("", [figure(run) for run in found], "").value if found else None

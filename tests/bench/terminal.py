@@ -33,9 +33,10 @@ def measure(
     seconds: float = 20.0,
     key: bytes = b"j",
     quit_key: bytes = b"q",
+    environment: dict[str, str] | None = None,
 ) -> Figures:
-    """One run of a screen. `painted` is text that only a full screen shows."""
-    terminal = Terminal(command, columns, rows)
+    """One run of a screen. `painted` is text that only a full screen shows. RuntimeError when it never does."""
+    terminal = Terminal(command, columns, rows, environment)
     first_paint = terminal.read_until(painted, 20)
     if first_paint is None:
         tail = CONTROL.sub(b"", bytes(terminal.received[-500:])).decode("utf-8", "replace")

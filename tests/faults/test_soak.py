@@ -15,9 +15,9 @@ from typing import Self
 import psutil
 import pytest
 
-from bench.terminal import Terminal
 from support.command import RANKTOP
 from support.http_answers import closed_port
+from support.terminal import Terminal
 
 SPEED = 20.0
 SOAK = bool(os.environ.get("RANKTOP_SOAK"))

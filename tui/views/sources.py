@@ -1,8 +1,9 @@
-"""9 Sources: every source with its state, the age of its last value, and what it costs."""
+"""9 Sources: every source with its state, the age of its last value, and what it costs; and what ranktop costs."""
 
 from __future__ import annotations
 
 from ranktop.clock import duration
+from tui.draw.own import own_lines
 from tui.draw.spans import Span, plain
 from tui.draw.table import Cell, Col, table
 from tui.views.view import Frame, Page, Row
@@ -44,4 +45,5 @@ class SourcesView:
                 ]
             )
         header, body = table(_COLUMNS, rows, frame.width, frame.glyphs.more)
-        return Page((header,), tuple(Row(text_line) for text_line in body))
+        own = own_lines(frame.own, frame.width, missing, frame.glyphs.more) if frame.own is not None else ()
+        return Page((*own, header), tuple(Row(text_line) for text_line in body))

@@ -10,6 +10,7 @@ from ranktop.reconcile.verdict import Verdict
 from tui.draw.glyphs import Glyphs
 from tui.draw.spans import TextLine
 from tui.eventlog import Happening
+from tui.own import OwnCost
 from tui.trails import Trails
 
 
@@ -82,6 +83,8 @@ class Frame(NamedTuple):
     rank: RankTarget | None = None
     """The rank that was chosen last: Budget shows its waterfall."""
     events: tuple[Happening, ...] = ()
+    own: OwnCost | None = None
+    """What ranktop itself costs; None in a replay."""
 
 
 class Page(NamedTuple):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import resource
 import subprocess
 import sys
@@ -11,23 +10,22 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from support.samples import LAUNCH
-from tests.bench.rows import Row, of_runs
+from tests.bench.micro import bare_environment
+from tests.bench.rows import Peer, Row, of_runs
 
 RANKTOP = str(Path(sys.executable).with_name("ranktop"))
 
 
 def rows() -> Iterator[Row]:
     """Design section 8: `ranktop plan` as a process, 0.15 s."""
+    bare = of_runs("", [_timed([sys.executable, "-c", ""])[0] for _ in range(6)][1:], "s")
     wall, cpu = zip(*(_timed([RANKTOP, "plan", "--", *LAUNCH.split()]) for _ in range(11)), strict=True)
-    yield of_runs("ranktop plan, wall", list(wall[1:]), "s", 0.15)
-    yield of_runs("ranktop plan, CPU", list(cpu[1:]), "s")
-    bare = [_timed([sys.executable, "-c", ""])[0] for _ in range(6)]
-    yield of_runs("an empty Python, wall", bare[1:], "s")
+    yield of_runs("ranktop plan, wall", wall[1:], "s", 0.15).beside(Peer("an empty Python", bare.value))
+    yield of_runs("ranktop plan, CPU", cpu[1:], "s")
 
 
 def _timed(command: list[str]) -> tuple[float, float]:
-    environment = {name: text for name, text in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     before, started = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
-    subprocess.run(command, stdout=subprocess.DEVNULL, check=True, env=environment)
+    subprocess.run(command, stdout=subprocess.DEVNULL, check=True, env=bare_environment())
     wall, after = time.monotonic() - started, resource.getrusage(resource.RUSAGE_CHILDREN)
     return wall, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
