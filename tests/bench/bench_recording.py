@@ -66,8 +66,8 @@ def writing(path: str, ranks: int, minutes: int) -> None:
 
 
 def _encode(encoder: Encoder, samples: list) -> dict:
-    for sample in samples:
-        encoder.add(sample)
+    for seq, sample in enumerate(samples, start=1):
+        encoder.add(sample, seq)
     rows = encoder._minute[-1]
     if len(samples) == 60:
         encoder.take_chunk()

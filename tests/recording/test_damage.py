@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from ranktop.recording.encoder import MAX_TAIL_DISTANCE
 from ranktop.recording.errors import RecordingError
 from ranktop.recording.reader import Recording
 from ranktop.recording.salvage import salvage
@@ -128,6 +129,23 @@ def test_one_flipped_bit(original: Original, tmp_path: Path, name: str) -> None:
     assert worst >= len(original.samples) - 60
 
 
+def test_a_damaged_row_of_the_tail_takes_ten_samples_with_it_at_most(tmp_path: Path) -> None:
+    path, samples = str(tmp_path / "a.rtop"), list(SyntheticNode(ranks=1).samples(45))
+    writer = Writer(path, {})
+    for sample in samples:
+        writer.append(sample)
+    db = sqlite3.connect(path, isolation_level=None)
+    db.execute("UPDATE tail SET data = zeroblob(length(data)) WHERE seq = 11")
+    db.close()
+    with Recording(path) as recording:
+        shown = [recorded.seq for recorded in recording.samples()]
+        assert all(recording.sample(seq) == samples[seq - 1] for seq in shown)
+        assert recording.damage
+    assert 11 not in shown
+    assert len(samples) - MAX_TAIL_DISTANCE <= len(shown) < len(samples)
+    writer.close()
+
+
 def test_kill_at_any_moment_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
     rng = random.Random(SEED)
     for trial in range(50 if SOAK else 3):
@@ -174,7 +192,7 @@ def _other_database(path: Path) -> None:
 def _hostile(path: Path, *statements: str) -> None:
     db = sqlite3.connect(path, isolation_level=None)
     db.execute(f"PRAGMA application_id={APPLICATION_ID}")
-    db.execute("PRAGMA user_version=1")
+    db.execute("PRAGMA user_version=2")
     for statement in statements:
         db.execute(statement)
     db.close()
