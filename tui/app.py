@@ -11,7 +11,6 @@ from textual.screen import Screen
 
 from tui.actions import ACTIONS, VIEWS, help_keys, short_keys, view_keys
 from tui.draw.glyphs import Glyphs
-from tui.eventlog import EventLog
 from tui.themes import ThemeColors
 from tui.timekeys import ReplayTime, TimeKeys
 from tui.tools import NO_TOOLS, Failed, Recorder, Tools
@@ -51,7 +50,6 @@ class RanktopApp(Viewer):
         self._tools = tools
         self.recorder = recorder
         """The recording under way; whoever runs the app closes it."""
-        self._events = EventLog()
         self._sort = UNSORTED
         self._rank: RankTarget | None = None
 
@@ -64,8 +62,6 @@ class RanktopApp(Viewer):
         verdict = self._time.tick()
         if self.recorder is not None:
             self.recorder.put(verdict.sample, verdict)
-        self._trails.push(verdict)
-        self._events.push(verdict)
         self._draw()
 
     def _draw(self) -> None:
@@ -77,11 +73,12 @@ class RanktopApp(Viewer):
             shown,
             main.size.width,
             self._glyphs,
-            self._trails,
+            self._time.course.trails,
             self._sort,
             self._filter,
             self._rank,
-            self._events.rows(),
+            self._time.course.events.rows(),
+            self._time.differences(),
         )
         moment = self._time.moment()
         if self.recorder is not None:

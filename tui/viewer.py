@@ -18,7 +18,6 @@ from tui.screens.help import HelpScreen
 from tui.screens.main import MainScreen
 from tui.signals import mind_signals
 from tui.themes import ThemeColors
-from tui.trails import Trails
 from tui.views.view import View
 from tui.widgets.ask import Ask
 
@@ -37,7 +36,6 @@ class Viewer(App[None]):
         self._themes = themes
         self._glyphs = glyphs
         self._palettes = {theme.name: Palette(theme) for theme in themes}
-        self._trails = Trails()
         self._stack: list[View] = [VIEWS[0]]
         self._filter = ""
         for theme in themes:

@@ -19,6 +19,7 @@ from ranktop.reconcile import Verdict
 from ranktop.sample import GpuHold, Sample, SampleFeed
 
 if TYPE_CHECKING:
+    from tui.timekeys import Past
     from tui.tools import Recorder
 
 _HEAD_START_SECONDS = 0.4
@@ -34,7 +35,7 @@ _HEAD_START_SECONDS = 0.4
 def watch(node: NodeOptions, record_path: str | None, theme: str | None, ascii_only: bool, no_mouse: bool) -> int:
     """Watch the SGLang servers of this node."""
     look = Look(theme, ascii_only, not no_mouse)
-    return show(node, look, record_path=record_path, remembers=True)
+    return show(node, look, record_path=record_path, remembers=True, open_past=_open_past)
 
 
 class Look(NamedTuple):
@@ -45,10 +46,18 @@ class Look(NamedTuple):
     mouse: bool = True
 
 
-def show(node: NodeOptions, look: Look, *, record_path: str | None = None, remembers: bool = False) -> int:
+def show(
+    node: NodeOptions,
+    look: Look,
+    *,
+    record_path: str | None = None,
+    remembers: bool = False,
+    open_past: Callable[[], Past | None] = lambda: None,
+) -> int:
     """Run the screen until the user quits. Reading starts before the screen's libraries are imported.
 
-    `remembers`: compare with the launches of earlier runs, and keep those seen now for the next.
+    `remembers`: compare with the launches of earlier runs, and keep those seen now for the next. `open_past` gives
+    the recording that has the time before the last quarter of an hour.
     """
     settings = load_settings().screen
     look = Look(look.theme or settings.theme, look.ascii_only or settings.ascii, look.mouse and settings.mouse)
@@ -61,13 +70,20 @@ def show(node: NodeOptions, look: Look, *, record_path: str | None = None, remem
         if not can_draw():
             watch_plainly(feed, reconciler.update, recorder)
             return OK
-        return _draw(node, feed, reconciler.update, look, session, recorder)
+        return _draw(node, feed, reconciler.update, look, session, recorder, open_past)
     finally:
         feed.stop()
         if recorder is not None:
             recorder.stop()
         if remembers:
             remember(reconciler.launches)
+
+
+def _open_past() -> Past | None:
+    """The file of a recorder on this node."""
+    from ranktop.recording.past import open_past
+
+    return open_past()
 
 
 def can_draw() -> bool:
@@ -84,6 +100,7 @@ def _draw(
     look: Look,
     gpus: GpuHold,
     recorder: Recorder | None,
+    open_past: Callable[[], Past | None],
 ) -> int:
     from tui.app import RanktopApp
     from tui.draw.glyphs import choose
@@ -96,7 +113,7 @@ def _draw(
     except ThemeError as problem:
         raise UsageProblem(str(problem)) from problem
     app = RanktopApp(
-        LiveTime(feed, judge), [first, *others], choose(look.ascii_only), screen_tools(node, gpus), recorder
+        LiveTime(feed, judge, open_past), [first, *others], choose(look.ascii_only), screen_tools(node, gpus), recorder
     )
     try:
         app.run(mouse=look.mouse)

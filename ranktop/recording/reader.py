@@ -1,4 +1,4 @@
-"""Reading a recording, also while it is written: any sample by number or time, all in order, events, rollups."""
+"""Reading a recording, also while it is written: any sample by number or time, all in order, events."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ranktop.recording.index import Index, Span
 from ranktop.recording.notes import SAMPLE, Note
 from ranktop.recording.pages import rows_of
 from ranktop.recording.schema import KnownSchema
-from ranktop.recording.tables import BLOCK, CHUNK, EVENT, META, ROLLUP, SERIES, TAIL, Table
+from ranktop.recording.tables import BLOCK, CHUNK, EVENT, META, SERIES, TAIL, Table
 from ranktop.sample import Event, Sample
 
 _OPEN_CHUNKS = 4
@@ -154,11 +154,6 @@ class Recording:
         where = "WHERE seq BETWEEN ? AND ? ORDER BY seq, id LIMIT ?"
         last = last_seq if last_seq is not None else 1 << 62
         return [Note(*row[1:]) for row in self._checked(EVENT, where, (first_seq, last, _MAX_EVENTS))]
-
-    def rollups(self, *, node_only: bool = False) -> list[dict[str, Any]]:
-        """Rows of `rollup` by column name, in order; those of the node alone are what a strip over a day needs."""
-        where = "WHERE rank = '' ORDER BY id" if node_only else "ORDER BY id"
-        return [dict(zip(ROLLUP.names, row, strict=True)) for row in self._checked(ROLLUP, where)]
 
     def stored(self, table: Table, where: str = "", values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
         """Rows of a table as they are stored, checksum last; those whose checksum does not hold are left out."""

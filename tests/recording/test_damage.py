@@ -177,6 +177,49 @@ def test_kill_at_any_moment_loses_nothing_that_was_acknowledged(tmp_path: Path) 
         assert found == samples[: len(found)]
 
 
+def test_a_reader_beside_the_recorder_never_errs_and_is_at_most_two_seconds_behind(tmp_path: Path) -> None:
+    path = tmp_path / "a.rtop"
+    interval = 1.0 if SOAK else 0.1
+    # Ten samples a second, each a second of the node: minutes are closed under the reader in the short form too.
+    code = f"""
+        import time
+        from msgspec.structs import replace
+        from recording.node import SyntheticNode
+        from ranktop.recording.recorder import Recorder
+        recorder, node = Recorder({str(path)!r}, {{}}), SyntheticNode(ranks=2)
+        recorder.start()
+        print("ready", flush=True)
+        while True:
+            recorder.put(replace(node.sample(), at_unix_seconds=time.time()))
+            time.sleep({interval})
+    """
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])}
+    child = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(code)], stdout=subprocess.PIPE, text=True, env=environment
+    )
+    assert child.stdout is not None
+    assert child.stdout.readline() == "ready\n"
+    ends, seen, lags, chunks = time.monotonic() + (600 if SOAK else 9), 0, [0.0], 0
+    try:
+        with Recording(str(path)) as recording:
+            while time.monotonic() < ends:
+                recording.refresh()
+                for seq, sample in recording.samples(seen + 1):
+                    assert seq == seen + 1, "none is skipped"
+                    seen, newest = seq, sample.at_unix_seconds
+                if seen:
+                    lags.append(time.time() - newest)
+                chunks = sum(span.is_chunk for span in recording.index.spans)
+                assert recording.damage == []
+                time.sleep(0.25)
+    finally:
+        child.kill()
+        child.wait()
+    print(f"{seen} samples, {chunks} minutes closed, lag at most {max(lags):.2f} s")
+    assert chunks >= 1
+    assert max(lags) <= 2.0
+
+
 def _not_sqlite(path: Path) -> None:
     path.write_bytes(b"\x1b]0;title\x07" * 100)
 

@@ -19,6 +19,7 @@ from ranktop.recording.errors import RecordingError
 from ranktop.recording.marks import add_mark, marks_path
 from ranktop.recording.reader import Recording
 from ranktop.recording.recorder import Recorder
+from ranktop.recording.tables import ROLLUP
 from ranktop.recording.writer import MAX_UNWRITTEN_SAMPLES, Writer
 from ranktop.sample import Event, Sample
 from recording.node import START, SyntheticNode
@@ -137,7 +138,7 @@ def test_findings_open_and_close(path: str) -> None:
         told = [
             (note.kind, note.code, note.rank, note.seq) for note in recording.events() if note.code == "HOST-POOL-OVER"
         ]
-        rolled = recording.rollups()
+        rolled = [dict(zip(ROLLUP.names, row, strict=False)) for row in recording.stored(ROLLUP, "ORDER BY id")]
     assert [entry[:3] for entry in told] == [
         ("finding_opened", "HOST-POOL-OVER", "TP3"),
         ("finding_closed", "HOST-POOL-OVER", "TP3"),

@@ -29,7 +29,7 @@ class RanksView:
             head,
             tuple(Row(_indent(row.line, width), row.target) for row in grid.rows),
             (line(" " * width), draw_findings_header(verdict, width, glyphs)),
-            draw_findings(verdict, width, glyphs),
+            draw_findings(verdict, width, glyphs, frame.differences),
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 from ranktop.finding import Finding
@@ -45,6 +46,24 @@ class Sort(NamedTuple):
 UNSORTED = Sort()
 
 
+class Differences(Protocol):
+    """Findings that only the recorder saw, and those that only this replay finds."""
+
+    @property
+    def only_recorded(self) -> Sequence[Finding]: ...
+
+    @property
+    def only_replayed(self) -> Sequence[Finding]: ...
+
+
+class _Same(NamedTuple):
+    only_recorded: tuple[Finding, ...] = ()
+    only_replayed: tuple[Finding, ...] = ()
+
+
+NO_DIFFERENCES: Differences = _Same()
+
+
 class Frame(NamedTuple):
     """Everything that a view may draw from."""
 
@@ -57,6 +76,7 @@ class Frame(NamedTuple):
     rank: RankTarget | None = None
     """The rank that was chosen last: Budget shows its waterfall."""
     events: tuple[Happening, ...] = ()
+    differences: Differences = NO_DIFFERENCES
 
 
 class Page(NamedTuple):
