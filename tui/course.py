@@ -9,7 +9,7 @@ from ranktop.reconcile.verdict import Verdict
 from tui.eventlog import EventLog
 from tui.trails import Trails
 
-EARLIER_STEP_SECONDS = 10
+EARLIER_STEP_SECONDS = 15
 """How far apart the verdicts on the time before a jump are."""
 
 

@@ -19,8 +19,8 @@ MAX_CATCH_UP_SAMPLES = 300
 """A step forward of more than that is a jump."""
 
 
-PAST_SAMPLES, PAST_STEP = 900, 10
-"""What charts show of the time before a jump: a quarter of an hour, beyond the warm-up one sample in ten."""
+PAST_SAMPLES, PAST_STEP = 900, 15
+"""What charts show of the time before a jump: a quarter of an hour, beyond the warm-up one sample in fifteen."""
 
 
 class Way(NamedTuple):

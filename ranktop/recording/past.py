@@ -18,13 +18,14 @@ from ranktop.recording.reader import Recording
 class RecordedPast:
     """A recording for looks aside, as it was when it was opened; judged as its recorder did.
 
-    Whatever goes wrong with the file, the live screen goes on without it.
+    Whatever goes wrong with the file, the live screen goes on without it. It is not kept open between two looks.
     """
 
     def __init__(self, recording: Recording) -> None:
         self._recording = recording
         self._judge = ReplayJudge(recording, lambda: reconciler_of(recording.meta))
         self._history = FindingHistory(recording.events())
+        recording.rest()
 
     @property
     def name(self) -> str:
@@ -37,7 +38,7 @@ class RecordedPast:
         return self._judge.way
 
     def close(self) -> None:
-        """Let go of the file, so that its recorder can leave one."""
+        """Let go of the file."""
         self._recording.close()
 
     def span(self) -> tuple[float, float]:
@@ -51,6 +52,8 @@ class RecordedPast:
             return self._judge.verdict(self._recording.seq_at(when), self._history)
         except RecordingError:
             return None
+        finally:
+            self._recording.rest()
 
     def earlier(self) -> Iterable[Verdict]:
         """The time before a jump, for charts: `ReplayJudge.earlier`."""
@@ -58,6 +61,8 @@ class RecordedPast:
             return list(self._judge.earlier())
         except RecordingError:
             return ()
+        finally:
+            self._recording.rest()
 
     def changes(self) -> Sequence[tuple[float, Severity | None]]:
         """Changes of the worst severity above info, over the whole file."""

@@ -44,7 +44,7 @@ class Recording:
     def __init__(self, path: str, db: sqlite3.Connection | None = None) -> None:
         """`db`: read that instead of the file (what was salvaged from it)."""
         self.path = path
-        self._db = db or connect(path)
+        self._db: sqlite3.Connection | None = db or connect(path)
         self._damage: dict[str, None] = {}
         self._schemas: dict[int, KnownSchema] = {}
         self._chunks: OrderedDict[int, OpenChunk] = OrderedDict()
@@ -56,7 +56,7 @@ class Recording:
             if db is None:
                 self._note_lost_log()
         except BaseException:
-            self._db.close()
+            self.close()
             raise
 
     def __enter__(self) -> Self:
@@ -67,7 +67,13 @@ class Recording:
 
     def close(self) -> None:
         """Let go of the file."""
-        self._db.close()
+        if self._db is not None:
+            self._db.close()
+
+    def rest(self) -> None:
+        """Let go of the file until somebody reads it again, so that its recorder can end with one file."""
+        self.close()
+        self._db = None
 
     @property
     def damage(self) -> list[str]:
@@ -266,6 +272,8 @@ class Recording:
         return good
 
     def _rows(self, statement: str, values: tuple[Any, ...] = ()) -> list[Any]:
+        if self._db is None:
+            self._db = connect(self.path)
         try:
             return self._db.execute(statement, values).fetchall()
         except (*FAILURES, OverflowError) as problem:

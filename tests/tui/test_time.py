@@ -69,6 +69,12 @@ async def test_the_time_keys_go_on_into_the_file_of_a_recorder(tmp_path: Path, s
                 first = app._time.shown()
                 assert first is not None
                 assert first.sample.at_unix_seconds < shown.sample.at_unix_seconds
+                recorder.send_signal(signal.SIGTERM)
+                said = recorder.communicate(timeout=20)[1]
+                assert os.listdir(tmp_path) == ["node.rtop"], "a look aside must not keep a recorder from closing"
+                await pilot.press("right_square_bracket", "left_square_bracket")
+                await pilot.pause()
+                assert app._time.shown() == first
                 await pilot.press("space")
                 await pilot.pause()
                 assert "node.rtop" not in text_of(app)
@@ -78,10 +84,9 @@ async def test_the_time_keys_go_on_into_the_file_of_a_recorder(tmp_path: Path, s
                 assert shown.sample == held[shown.sample.at_unix_seconds]
         finally:
             feed.stop()
-            recorder.send_signal(signal.SIGTERM)
-            said = recorder.communicate(timeout=20)[1]
+            recorder.kill()
     assert recorder.returncode == 0, said
-    assert os.listdir(tmp_path) == ["node.rtop"], "the look aside must not keep the recorder from leaving one file"
+    assert os.listdir(tmp_path) == ["node.rtop"]
     assert str(path) not in held_recordings()
 
 
