@@ -7,12 +7,10 @@ from typing import ClassVar
 
 from textual.app import SystemCommand
 from textual.binding import Binding, BindingType
-from textual.driver import Driver
 from textual.screen import Screen
 
 from tui.actions import ACTIONS, VIEWS, help_keys, short_keys, view_keys
 from tui.draw.glyphs import Glyphs
-from tui.eventlog import EventLog
 from tui.own import OwnCost, OwnTrail
 from tui.themes import ThemeColors
 from tui.timekeys import ReplayTime, TimeKeys
@@ -23,7 +21,6 @@ from tui.views.rank_detail import RankDetail
 from tui.views.sorting import next_sort
 from tui.views.view import UNSORTED, FindingTarget, Frame, RankTarget, Sort
 from tui.views.what_if import WhatIf
-from tui.written import Written, counting
 
 TICK_SECONDS = 1.0
 
@@ -51,21 +48,16 @@ class RanktopApp(Viewer):
     ) -> None:
         """`themes` must not be empty; the first one is used from the start. `recorder` is one that runs already."""
         # Before Textual asks for the driver, which it does at once.
-        self._written = Written()
         super().__init__(themes, glyphs)
         self._stack = [next(view for view in VIEWS if view.name == first_view)]
         self._time = time
         self._tools = tools
         self.recorder = recorder
         """The recording under way; whoever runs the app closes it."""
-        self._events = EventLog()
         self._sort = UNSORTED
         self._rank: RankTarget | None = None
         self._own_trail = OwnTrail()
         self._own: OwnCost | None = None
-
-    def get_driver_class(self) -> type[Driver]:
-        return counting(super().get_driver_class(), self._written)
 
     def on_mount(self) -> None:
         self.call_after_refresh(self._tick)
@@ -76,10 +68,8 @@ class RanktopApp(Viewer):
         verdict = self._time.tick()
         if self.recorder is not None:
             self.recorder.put(verdict.sample, verdict)
-        self._trails.push(verdict)
-        self._events.push(verdict)
         if self._tools.own is not None:
-            self._own = self._own_trail.push(self._tools.own(), self._written.bytes)
+            self._own = self._own_trail.push(self._tools.own(), self.written_bytes)
         self._draw()
 
     def _draw(self) -> None:
@@ -91,12 +81,13 @@ class RanktopApp(Viewer):
             shown,
             main.size.width,
             self._glyphs,
-            self._trails,
+            self._time.course.trails,
             self._sort,
             self._filter,
             self._rank,
-            self._events.rows(),
+            self._time.course.events.rows(),
             self._own,
+            self._time.differences(),
         )
         moment = self._time.moment()
         if self.recorder is not None:

@@ -71,6 +71,7 @@ class FleetApp(Viewer):
         self._span_seconds = span_seconds
         self._wall = wall
         self._wake = asyncio.Event()
+        self._trails = Trails()
         self._reading: Reading | None = None
         self._problem: str | None = None
         self._failures = 0

@@ -1,21 +1,13 @@
-"""Moments that a user asks for: a time of day, so long ago, or the nearest that can be shown."""
+"""Moments that a user asks for: a time of day, so long ago."""
 
 from __future__ import annotations
 
 import re
 from datetime import datetime, timedelta
 
-from tui.timeline import Timeline
-
 _RELATIVE = re.compile(r"-\s*(\d+)\s*([smh]?)")
 _CLOCK = re.compile(r"(\d{1,2}):(\d{2})(?::(\d{2}))?")
 _UNIT_SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600}
-
-
-def clamp(timeline: Timeline, when: float) -> float | None:
-    """The moment itself, or the nearest end of what can be shown."""
-    span = timeline.span()
-    return None if span is None else max(span[0], min(span[1], when))
 
 
 def parse_time(text: str, now: float) -> float | None:

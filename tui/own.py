@@ -40,11 +40,11 @@ class OwnTrail:
     """Readings of the window, and what they come to."""
 
     def __init__(self) -> None:
-        self._readings: deque[tuple[OwnUse, int]] = deque()
+        self._readings: deque[tuple[OwnUse, int | None]] = deque()
         self._settles_at: float | None = None
 
-    def push(self, use: OwnUse, written_bytes: int) -> OwnCost:
-        """Take a reading in."""
+    def push(self, use: OwnUse, written_bytes: int | None) -> OwnCost:
+        """Take a reading in; `written_bytes` to the terminal since the start."""
         if self._settles_at is None:
             self._settles_at = use.at_monotonic_seconds + SETTLE_SECONDS
         if use.at_monotonic_seconds < self._settles_at:
@@ -60,7 +60,7 @@ class OwnTrail:
         return OwnCost(
             (use.cpu_seconds - first.cpu_seconds) / span,
             use.rss_bytes,
-            (written_bytes - first_bytes) / span,
+            (written_bytes - first_bytes) / span if written_bytes is not None and first_bytes is not None else None,
             use.page_walks,
             _asked(first, use, span),
         )

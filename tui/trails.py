@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from ranktop.reconcile.verdict import Verdict
 
@@ -49,6 +49,18 @@ class Trails:
             del self._at[:cut]
             for values in self._values.values():
                 del values[:cut]
+
+    def begin_with(self, earlier: Iterable[Verdict], seconds: int) -> None:
+        """What was before the first point; each verdict stands for so many seconds."""
+        before = Trails(self._points)
+        for verdict in earlier:
+            for _ in range(seconds):
+                before.push(verdict)
+        count, own = len(before._at), len(self._at)
+        self._at = before._at + self._at
+        for key in before._values.keys() | self._values.keys():
+            old = before._values.get(key, array("d", [math.nan] * count))
+            self._values[key] = old + self._values.get(key, array("d", [math.nan] * own))
 
     def times(self) -> Sequence[float]:
         """Unix seconds of the points, oldest first."""

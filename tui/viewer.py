@@ -19,7 +19,6 @@ from tui.screens.main import MainScreen
 from tui.signals import mind_signals
 from tui.terminal.held import HeldApp
 from tui.themes import ThemeColors
-from tui.trails import Trails
 from tui.views.view import View
 from tui.widgets.ask import Ask
 
@@ -38,7 +37,6 @@ class Viewer(HeldApp):
         self._themes = itertools.cycle(themes)
         self._glyphs = glyphs
         self._palette = self._next_palette()
-        self._trails = Trails()
         self._stack: list[View] = [VIEWS[0]]
         self._filter = ""
 

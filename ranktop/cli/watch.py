@@ -20,6 +20,7 @@ from ranktop.reconcile import Verdict
 from ranktop.sample import GpuHold, Sample, SampleFeed
 
 if TYPE_CHECKING:
+    from tui.timekeys import Past
     from tui.tools import Recorder
 
 _HEAD_START_SECONDS = 2.0
@@ -38,7 +39,7 @@ def watch(
 ) -> int:
     """Watch the SGLang servers of this node."""
     look = Look(theme, ascii_only, not no_mouse, "sources" if own_cost else "ranks")
-    return show(node, look, record_path=record_path, remembers=True)
+    return show(node, look, record_path=record_path, remembers=True, open_past=_open_past)
 
 
 class Look(NamedTuple):
@@ -50,10 +51,18 @@ class Look(NamedTuple):
     first_view: str = "ranks"
 
 
-def show(node: NodeOptions, look: Look, *, record_path: str | None = None, remembers: bool = False) -> int:
+def show(
+    node: NodeOptions,
+    look: Look,
+    *,
+    record_path: str | None = None,
+    remembers: bool = False,
+    open_past: Callable[[], Past | None] = lambda: None,
+) -> int:
     """Run the screen until the user quits. Reading starts before the screen's libraries are imported.
 
-    `remembers`: compare with the launches of earlier runs, and keep those seen now for the next.
+    `remembers`: compare with the launches of earlier runs, and keep those seen now for the next. `open_past` gives
+    the recording that has the time before the last quarter of an hour.
     """
     from collectors.own import count_page_walks
 
@@ -71,13 +80,20 @@ def show(node: NodeOptions, look: Look, *, record_path: str | None = None, remem
         if not can_draw():
             watch_plainly(feed, reconciler.update, recorder)
             return OK
-        return _draw(node, feed, reconciler.update, look, session, recorder)
+        return _draw(node, feed, reconciler.update, look, session, recorder, open_past)
     finally:
         feed.stop()
         if recorder is not None:
             recorder.stop()
         if remembers:
             remember(reconciler.launches)
+
+
+def _open_past() -> Past | None:
+    """The file of a recorder on this node."""
+    from ranktop.recording.past import open_past
+
+    return open_past()
 
 
 def can_draw() -> bool:
@@ -94,6 +110,7 @@ def _draw(
     look: Look,
     gpus: GpuHold,
     recorder: Recorder | None,
+    open_past: Callable[[], Past | None],
 ) -> int:
     with uncollected():
         from tui.app import RanktopApp
@@ -106,7 +123,7 @@ def _draw(
     except ThemeError as problem:
         raise UsageProblem(str(problem)) from problem
     app = RanktopApp(
-        LiveTime(feed, judge),
+        LiveTime(feed, judge, open_past),
         themes,
         choose(look.ascii_only),
         screen_tools(node, gpus),

@@ -1,8 +1,9 @@
 """Rows of numbers as columns: what stands still costs nothing, what moves is XORed with its neighbour in time.
 
-A minute of a node is mostly constants. A column that varies and holds only ints, or only floats, is laid as 64-bit
-words, XORed with the word before it and cut into byte planes, where zlib finds long runs of zeros. XOR and its inverse
-work on one big integer for all columns at once, so that no Python loop runs over values. Lossless for every finite
+A minute of a node is mostly constants. The columns that vary and hold only ints, or only floats, are laid row by row as
+64-bit words, each XORed with the same column of the row before, and cut into byte planes, where the compressor finds
+long runs of zeros. XOR works on one big integer for all columns at once, so that no Python loop runs over values; and
+since the rows lie in the order of time, one row is read without undoing those after it. Lossless for every finite
 float, for ints of -2^63 to 2^64-1, for None and for bool. Equal values are one value: the field's type says whether 1
 is an int, a float or True, and -0.0 may come back as 0.0.
 """
@@ -10,11 +11,11 @@ is an int, a float or True, and -0.0 may come back as 0.0.
 from __future__ import annotations
 
 import struct
-from array import array
-from collections.abc import Sequence
-from itertools import chain, compress
-from itertools import count as counted
-from typing import Any, Literal
+import zlib
+from collections.abc import Iterator, Sequence
+from itertools import accumulate, compress
+from operator import xor
+from typing import Any, Literal, NamedTuple
 
 from ranktop.recording.layout import Number
 
@@ -22,148 +23,174 @@ BASE, CONSTANT, INTS, FLOATS, MIXED = range(5)
 """Kinds of a column: always what the schema's base row says, another constant, varying ints, floats, or anything."""
 
 _IS_KIND = {kind: bytes(byte == kind for byte in range(256)) for kind in (CONSTANT, INTS, FLOATS, MIXED)}
+_KINDS = bytes(range(MIXED + 1))
 _WORD_BYTES = 8
-_BYTE_ORDER: Literal["little"] = "little"
-_INT64 = range(-(1 << 63), 1 << 63)
+Code = Literal["q", "d"]
 
 
-class Lanes:
-    """The varying columns of many tables, one lane of ints and one of floats, all of a chunk in one block each."""
-
-    __slots__ = ("floats", "ints")
-
-    def __init__(self) -> None:
-        self.ints: list[Sequence[Any]] = []
-        self.floats: list[Sequence[Any]] = []
-
-    def packed(self) -> tuple[bytes, bytes]:
-        """Both lanes as byte planes."""
-        return _planes(_packed("q", self.ints)), _planes(_packed("d", self.floats))
+def deflate(data: bytes) -> bytes:
+    """Byte planes compressed by their runs alone: smaller than zlib's level 4 makes them, in half its time."""
+    stream = zlib.compressobj(1, zlib.DEFLATED, zlib.MAX_WBITS, zlib.DEF_MEM_LEVEL, zlib.Z_RLE)
+    return stream.compress(data) + stream.flush()
 
 
-class Unpacked:
-    """Both lanes, read from the front."""
+class Packed(NamedTuple):
+    """Columns of one length: the kind of each, other constants, mixed columns, and two lanes in byte planes."""
 
-    __slots__ = ("_float_at", "_int_at", "floats", "ints")
-
-    def __init__(self, ints: bytes, floats: bytes) -> None:
-        self.ints: array[int] = array("q")
-        self.ints.frombytes(_from_planes(ints))
-        self.floats: array[float] = array("d")
-        self.floats.frombytes(_from_planes(floats))
-        self._int_at = self._float_at = 0
-
-    def skip_ints(self, count: int) -> int:
-        """Where the next `count` ints begin. ValueError when there are fewer."""
-        self._int_at += count
-        if self._int_at > len(self.ints):
-            raise ValueError("fewer ints than told")
-        return self._int_at - count
-
-    def skip_floats(self, count: int) -> int:
-        """Where the next `count` floats begin. ValueError when there are fewer."""
-        self._float_at += count
-        if self._float_at > len(self.floats):
-            raise ValueError("fewer floats than told")
-        return self._float_at - count
+    kinds: bytes
+    constants: list[Number]
+    mixed: list[Any]
+    ints: bytes
+    floats: bytes
 
 
-def pack(
-    rows: Sequence[Sequence[Number]], base: Sequence[Number], lanes: Lanes
-) -> tuple[bytes, list[Number], list[Any]]:
-    """(kind of every column, other constants, mixed columns) of rows of one length; the varying go to `lanes`."""
+def pack(rows: Sequence[Sequence[Number]], base: Sequence[Number]) -> Packed:
+    """Rows of the length of `base` as columns."""
     kinds = bytearray(len(base))
-    constants: list[Number] = []
-    mixed: list[Any] = []
+    constants: dict[int, Number] = {}
+    mixed: dict[int, Sequence[Number]] = {}
+    lanes: dict[type, dict[int, Sequence[Any]]] = {int: {}, float: {}}
     count = len(rows)
     for index, column in enumerate(zip(*rows, strict=True)):
         first = column[0]
-        if column.count(first) == count:
+        if first == column[-1] and column.count(first) == count:
             if first != base[index]:
                 kinds[index] = CONSTANT
-                constants.append(first)
-            continue
-        types = set(map(type, column))
-        if types == {float}:
-            kinds[index] = FLOATS
-            lanes.floats.append(column)
-        elif types == {int} and min(column) in _INT64 and max(column) in _INT64:
-            kinds[index] = INTS
-            lanes.ints.append(column)
+                constants[index] = first
         else:
-            kinds[index] = MIXED
-            mixed.append(column)
-    return bytes(kinds), constants, mixed
+            lanes.get(type(first), mixed)[index] = column
+    ints = _lane("q", lanes[int], mixed)
+    floats = _lane("d", lanes[float], mixed)
+    for kind, columns in ((INTS, lanes[int]), (FLOATS, lanes[float]), (MIXED, mixed)):
+        for index in columns:
+            kinds[index] = kind
+    return Packed(bytes(kinds), [*constants.values()], [mixed[index] for index in sorted(mixed)], ints, floats)
+
+
+def _lane(code: Code, columns: dict[int, Sequence[Any]], mixed: dict[int, Sequence[Any]]) -> bytes:
+    """The byte planes of these columns. Those that hold something else in between go to `mixed`."""
+    words = _words(code, columns)
+    if words is None:
+        other = [index for index, column in columns.items() if _words(code, {index: column}) is None]
+        mixed |= {index: columns.pop(index) for index in other}
+        words = _words(code, columns) or b""
+    if not columns:
+        return b""
+    # Every row XORed with the row before.
+    number = int.from_bytes(words, "little")
+    moved = (number ^ (number << (8 * _WORD_BYTES * len(columns)))) & ((1 << (8 * len(words))) - 1)
+    words = moved.to_bytes(len(words), "little")
+    planes = [words[plane::_WORD_BYTES] for plane in range(_WORD_BYTES)]
+    there = [plane for plane in range(_WORD_BYTES) if planes[plane].strip(b"\0")]
+    return bytes([sum(1 << plane for plane in there)]) + b"".join(planes[plane] for plane in there)
+
+
+def _words(code: Code, columns: dict[int, Sequence[Any]]) -> bytes | None:
+    """The values row by row as 64-bit words. None when some would not come back equal."""
+    row = struct.Struct(f"<{len(columns)}{code}")
+    rows = list(zip(*columns.values(), strict=True))
+    try:
+        words = b"".join([row.pack(*values) for values in rows])
+    except (struct.error, OverflowError):
+        return None
+    # An int beyond 2^53 among floats would lose its last bits; among ints nothing is taken that is none.
+    return words if code == "q" or list(row.iter_unpack(words) if columns else ()) == rows else None
+
+
+class Lane:
+    """The varying columns of one type, read a row at a time: forward from where it stands, back from the beginning."""
+
+    __slots__ = ("_at", "_planes", "_unpack", "_width", "_word")
+
+    def __init__(self, code: Code, planes: bytes, columns: int, rows: int) -> None:
+        """`planes`: a mask of those that are not all zeros, and these. ValueError when they do not hold so many."""
+        there = [plane for plane in range(_WORD_BYTES) if planes[0] >> plane & 1]
+        size = columns * rows
+        if len(planes) != 1 + len(there) * size:
+            raise ValueError("byte planes do not fit their columns")
+        self._planes = [(plane, planes[1 + nth * size : 1 + nth * size + size]) for nth, plane in enumerate(there)]
+        self._width = columns
+        self._unpack = struct.Struct(f"<{columns}{code}").unpack
+        self._at = -1
+        self._word = 0
+
+    def row(self, number: int) -> tuple[Any, ...]:
+        """The values of one row."""
+        if number < self._at:
+            self._at, self._word = -1, 0
+        row_bytes = _WORD_BYTES * self._width
+        if number > self._at:
+            rows = number - self._at
+            word = int.from_bytes(self._words(self._at + 1, number + 1), "little")
+            while rows > 1:
+                # The later half onto the earlier one: in the end one row is left, the XOR of all.
+                rows = (rows + 1) // 2
+                half = 8 * row_bytes * rows
+                word = (word >> half) ^ (word & ((1 << half) - 1))
+            self._at, self._word = number, self._word ^ word
+        return self._unpack(self._word.to_bytes(row_bytes, "little"))
+
+    def rows(self, count: int) -> list[tuple[Any, ...]]:
+        """The values of the first `count` rows."""
+        words, row_bytes = self._words(0, count), _WORD_BYTES * self._width
+        starts = range(0, len(words), row_bytes)
+        moved = (int.from_bytes(words[start : start + row_bytes], "little") for start in starts)
+        return [self._unpack(word.to_bytes(row_bytes, "little")) for word in accumulate(moved, xor)]
+
+    def _words(self, first: int, end: int) -> bytearray:
+        """Rows from `first` to before `end`, still XORed."""
+        begin, stop = first * self._width, end * self._width
+        words = bytearray(_WORD_BYTES * (stop - begin))
+        for plane, data in self._planes:
+            words[plane::_WORD_BYTES] = data[begin:stop]
+        return words
 
 
 class Table:
     """Columns that were packed by `pack`, to be read row by row."""
 
-    __slots__ = ("_cells", "_floats", "_ints", "_row")
+    __slots__ = ("_constant", "_count", "_lanes", "_mixed")
 
-    def __init__(
-        self,
-        kinds: bytes,
-        constants: list[Number],
-        mixed: list[list[Number]],
-        count: int,
-        base: Sequence[Number],
-        lanes: Unpacked,
-    ) -> None:
-        """ValueError when the parts do not fit together."""
+    def __init__(self, packed: Packed, count: int, base: Sequence[Number]) -> None:
+        """`count` rows. ValueError when the parts do not fit together."""
+        kinds, constants, mixed = packed.kinds, packed.constants, packed.mixed
         if len(kinds) != len(base) or len(constants) != kinds.count(CONSTANT) or len(mixed) != kinds.count(MIXED):
             raise ValueError("columns do not fit their schema")
-        if max(kinds, default=0) > MIXED or any(len(column) != count for column in mixed):
+        if kinds.translate(None, _KINDS) or any(len(column) != count for column in mixed):
             raise ValueError("a column of unknown kind or length")
-        self._row = list(base)
+        self._constant = list(base)
         for index, value in zip(_where(kinds, CONSTANT), constants, strict=True):
-            self._row[index] = value
-        ints, floats = _where(kinds, INTS), _where(kinds, FLOATS)
-        self._ints = list(zip(ints, counted(lanes.skip_ints(count * len(ints)), count), strict=False))
-        self._floats = list(zip(floats, counted(lanes.skip_floats(count * len(floats)), count), strict=False))
-        self._cells = list(zip(_where(kinds, MIXED), mixed, strict=True))
+            self._constant[index] = value
+        self._count = count
+        self._mixed = list(zip(_where(kinds, MIXED), mixed, strict=True))
+        self._lanes = [
+            (where, Lane(code, planes, len(where), count)) for where, code, planes in _lanes(packed) if where or planes
+        ]
 
-    def row(self, number: int, lanes: Unpacked) -> list[Number]:
+    def row(self, number: int) -> list[Number]:
         """The numbers of one row."""
-        row = self._row.copy()
-        ints, floats = lanes.ints, lanes.floats
-        for index, start in self._ints:
-            row[index] = ints[start + number]
-        for index, start in self._floats:
-            row[index] = floats[start + number]
-        for index, column in self._cells:
+        row = self._constant.copy()
+        for where, lane in self._lanes:
+            for index, value in zip(where, lane.row(number), strict=True):
+                row[index] = value
+        for index, column in self._mixed:
             row[index] = column[number]
         return row
 
+    def column(self, place: int) -> list[Number]:
+        """One column over all rows."""
+        for where, lane in self._lanes:
+            if place in where:
+                nth = where.index(place)
+                return [values[nth] for values in lane.rows(self._count)]
+        mixed = dict(self._mixed).get(place)
+        return mixed if mixed is not None else [self._constant[place]] * self._count
+
+
+def _lanes(packed: Packed) -> Iterator[tuple[list[int], Code, bytes]]:
+    yield _where(packed.kinds, INTS), "q", packed.ints
+    yield _where(packed.kinds, FLOATS), "d", packed.floats
+
 
 def _where(kinds: bytes, kind: int) -> list[int]:
-    return list(compress(range(len(kinds)), kinds.translate(_IS_KIND[kind])))
-
-
-def _packed(code: Literal["q", "d"], columns: list[Sequence[Any]]) -> bytes:
-    values = list(chain.from_iterable(columns))
-    return struct.pack(f"={len(values)}{code}", *values)
-
-
-def _planes(raw: bytes) -> bytes:
-    number = int.from_bytes(raw, _BYTE_ORDER)
-    mixed = (number ^ (number << 64)) & ((1 << (8 * len(raw))) - 1)
-    raw = mixed.to_bytes(len(raw), _BYTE_ORDER)
-    return b"".join(raw[plane::_WORD_BYTES] for plane in range(_WORD_BYTES))
-
-
-def _from_planes(planes: bytes) -> bytes:
-    if len(planes) % _WORD_BYTES:
-        raise ValueError("byte planes of unequal length")
-    count = len(planes) // _WORD_BYTES
-    raw = bytearray(len(planes))
-    for plane in range(_WORD_BYTES):
-        raw[plane::_WORD_BYTES] = planes[plane * count : (plane + 1) * count]
-    number = int.from_bytes(raw, _BYTE_ORDER)
-    mask = (1 << (8 * len(raw))) - 1
-    # Prefix XOR in log2(count) steps: each word becomes the XOR of all words up to it.
-    shift = 64
-    while shift < 8 * len(raw):
-        number ^= (number << shift) & mask
-        shift *= 2
-    return number.to_bytes(len(raw), _BYTE_ORDER)
+    return list(compress(range(len(kinds)), kinds.translate(_IS_KIND[kind]))) if kind in kinds else []

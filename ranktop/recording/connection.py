@@ -53,6 +53,9 @@ def _check_file(path: str) -> None:
         raise RecordingError(f"{path}: cannot be read: {problem.strerror}") from problem
     if not stat.S_ISREG(status.st_mode):
         raise RecordingError(f"{path}: is no regular file")
+    if status.st_size == 0:
+        # SQLite would take it for a new database and remove the log beside it, whatever that holds.
+        raise RecordingError(f"{path}: is empty (with a {os.path.basename(path)}-wal beside it: try --salvage)")
 
 
 def _connect(path: str, how: str) -> sqlite3.Connection:
@@ -78,8 +81,9 @@ def _check_tables(path: str, db: sqlite3.Connection) -> None:
     application, version = (db.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version"))
     if application != APPLICATION_ID:
         raise RecordingError(f"{path}: is an SQLite file, but no recording of ranktop")
-    if version > FORMAT:
-        raise RecordingError(f"{path}: format {version}, this ranktop reads up to {FORMAT} (use a newer ranktop)")
+    if version != FORMAT:
+        which = "a newer" if version > FORMAT else "the older"
+        raise RecordingError(f"{path}: format {version}, this ranktop reads {FORMAT} (use {which} ranktop)")
     found = db.execute("SELECT type, name, sql FROM sqlite_master WHERE sql IS NOT NULL LIMIT 100").fetchall()
     expected = {table.create for table in TABLES} | set(INDEXES)
     strange = [name for kind, name, sql in found if kind not in ("table", "index") or sql not in expected]

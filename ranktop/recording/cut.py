@@ -24,10 +24,13 @@ def cut(recording: Recording, first_seq: int, last_seq: int, path: str, overwrit
     spans = [span for span in recording.index.spans if span.last_seq >= first_seq and span.first_seq <= last_seq]
     if not spans:
         raise RecordingError(f"{recording.path}: no sample between numbers {first_seq} and {last_seq}")
-    begin, end = spans[0].first_seq, spans[-1].last_seq
+    # A row of the tail names rows before it: the minute that is not full yet is taken from its beginning.
+    first = spans[0] if spans[0].is_chunk else next(span for span in recording.index.spans if not span.is_chunk)
+    spans = [span for span in recording.index.spans if first.first_seq <= span.first_seq <= spans[-1].first_seq]
+    begin, end = first.first_seq, spans[-1].last_seq
     journal = Journal(path, overwrite)
     try:
-        journal.write(_statements(recording, begin, end))
+        journal.write(list(_statements(recording, begin, end)))
     except sqlite3.Error as problem:
         raise RecordingError(f"{path}: cannot be written: {problem}") from problem
     finally:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import msgspec
 
 from ranktop.recording.bounded import inflate
-from ranktop.recording.columns import Table, Unpacked
+from ranktop.recording.columns import Packed, Table
 from ranktop.recording.encoder import Chunk, PartRow, Segment, TailPart
 from ranktop.recording.errors import Damaged
-from ranktop.recording.parts import ROOT, Key, join, typed
+from ranktop.recording.parts import ROOT, Key, join, typed, words_of
 from ranktop.recording.schema import KnownSchema
 from ranktop.sample import Event, Sample
 
@@ -28,38 +28,58 @@ class PartValues:
 
     def __init__(self, schema_of: SchemaOf) -> None:
         self._schema_of = schema_of
-        self._latest: dict[Key, tuple[object, Any]] = {}
+        self._latest: dict[Key, tuple[object, PartRow, Any]] = {}
 
     def value(self, key: Key, identity: object, row: Callable[[], PartRow]) -> Any:
         """The value of that part; `row` is asked only when `identity` is not that of the part's last value."""
         known = self._latest.get(key)
         if known is not None and known[0] == identity:
-            return known[1]
+            return known[2]
         found = row()
+        # 1 and True are equal, and so are their rows: what the field's type does not tell apart is the same.
+        value = known[2] if known is not None and known[1] == found else self._typed(key, found)
+        self._latest[key] = (identity, found, value)
+        return value
+
+    def _typed(self, key: Key, row: PartRow) -> Any:
+        schema = self._schema_of(row.schema_id)
         try:
-            value = typed(key, self._schema_of(found.schema_id).value(*msgspec.structs.astuple(found)[1:]))
+            value = typed(key, schema.value(row.numbers, row.changed_words, row.loose))
         except msgspec.ValidationError as problem:
             raise Damaged(f"part {key[0] or 'sample'!r}: {problem}") from problem
-        self._latest[key] = (identity, value)
+        if not schema.words_are_typed and not row.changed_words and row.loose is None:
+            schema.use_words(words_of(key, value, schema.schema.layout))
         return value
 
 
-def read_tail(data: bytes, values: PartValues, events: tuple[Event, ...] = ()) -> Sample:
-    """The sample of one tail row. Damaged when it cannot be read."""
+def read_tail(
+    seq: int, tail_of: Callable[[int], Sequence[TailPart]], values: PartValues, events: tuple[Event, ...] = ()
+) -> Sample:
+    """The sample of one tail row. `tail_of` gives a row by its number. Damaged when it cannot be read."""
+    parts: dict[Key, Any] = {}
     try:
-        rows = msgspec.msgpack.decode(data, type=list[TailPart])
-        parts: dict[Key, Any] = {}
-        for row in rows:
-            key = (row.field, row.server)
-            parts[key] = values.value(key, row.data, lambda row=row: _tail_row(row))
+        for part in tail_of(seq):
+            key = (part.field, part.server)
+            at = part.row if isinstance(part.row, int) else seq
+            parts[key] = values.value(key, at, lambda key=key, at=at: _tail_row(key, tail_of(at)))
         return join(parts, events)
     except (msgspec.MsgspecError, ValueError, KeyError, TypeError, RecursionError) as problem:
         raise Damaged(f"a tail row cannot be read: {problem}") from problem
 
 
-def _tail_row(part: TailPart) -> PartRow:
-    data = inflate(part.data, MAX_ROW_BYTES) if part.deflated else part.data
-    return msgspec.msgpack.decode(data, type=PartRow)
+def tail_parts(data: bytes) -> list[TailPart]:
+    """What stands in a row of `tail`. Damaged when it is none."""
+    try:
+        return msgspec.msgpack.decode(data, type=list[TailPart])
+    except (msgspec.MsgspecError, RecursionError) as problem:
+        raise Damaged(f"a tail row cannot be read: {problem}") from problem
+
+
+def _tail_row(key: Key, tail: Sequence[TailPart]) -> PartRow:
+    for part in tail:
+        if (part.field, part.server) == key and isinstance(part.row, PartRow):
+            return part.row
+    raise Damaged(f"part {key[0] or 'sample'!r} is not in the tail row that is to have it")
 
 
 class _Run:
@@ -75,13 +95,12 @@ class _Run:
 class OpenChunk:
     """A chunk ready for random access: `sample(position)` for 0 <= position < count."""
 
-    def __init__(self, blob: bytes, schema_of: SchemaOf) -> None:
-        """Damaged when the bytes are no chunk or do not fit their schemas."""
+    def __init__(self, blob: bytes, schema_of: SchemaOf, values: PartValues | None = None) -> None:
+        """Damaged when the bytes are no chunk or do not fit their schemas. `values` may be those of other chunks."""
         try:
             chunk = msgspec.msgpack.decode(inflate(blob, MAX_ROW_BYTES), type=Chunk)
             if not 0 < chunk.count <= MAX_CHUNK_SAMPLES:
                 raise ValueError(f"{chunk.count} samples in a chunk")
-            self._lanes = Unpacked(chunk.ints, chunk.floats)
             self._runs: dict[Key, tuple[list[int], list[_Run]]] = {}
             for part in chunk.parts:
                 runs = [self._run(segment, schema_of) for segment in part.segments]
@@ -92,8 +111,9 @@ class OpenChunk:
         except (msgspec.MsgspecError, ValueError, TypeError, IndexError, RecursionError) as problem:
             raise Damaged(f"a chunk cannot be read: {problem}") from problem
         self.count = chunk.count
+        self._times: list[float] | None = None
         self._schema_of = schema_of
-        self._values = PartValues(schema_of)
+        self._values = values or PartValues(schema_of)
 
     def sample(self, position: int, events: tuple[Event, ...] = ()) -> Sample:
         """One sample. Damaged when a value does not fit its type."""
@@ -104,7 +124,7 @@ class OpenChunk:
                 continue
             run = runs[index]
             number = bisect_right(run.segment.starts, position) - 1
-            parts[key] = self._values.value(key, (index, number), lambda run=run, number=number: self._row(run, number))
+            parts[key] = self._values.value(key, (run, number), lambda run=run, number=number: self._row(run, number))
         try:
             return join(parts, events)
         except (KeyError, TypeError) as problem:
@@ -122,17 +142,25 @@ class OpenChunk:
                         yield (
                             position,
                             server,
-                            self._values.value((name, server), (id(run), number), lambda row=row: row),
+                            self._values.value((name, server), (run, number), lambda row=row: row),
                         )
 
     def times(self) -> list[float]:
         """The wall clock of every sample, in their order. Damaged when they do not all have one."""
+        if self._times is None:
+            self._times = self._read_times()
+        return self._times
+
+    def _read_times(self) -> list[float]:
         times: list[Any] = []
         try:
             for run in self._runs[ROOT][1]:
                 assert run.segment.schema_id is not None
                 place = self._schema_of(run.segment.schema_id).schema.layout["s"]["n"].index("at_unix_seconds")
-                times += [self._row(run, number).numbers[place] for number in range(len(run.segment.starts))]
+                if run.table is not None:
+                    times += run.table.column(place)
+                else:
+                    times += [row.numbers[place] for row in run.segment.loose]
         except (KeyError, TypeError, ValueError, IndexError, AssertionError) as problem:
             raise Damaged(f"samples of a chunk have no time: {problem!r}") from problem
         if len(times) != self.count or not all(isinstance(at, float) for at in times):
@@ -151,8 +179,8 @@ class OpenChunk:
             if len(segment.loose) != rows:
                 raise ValueError("loose rows do not fit their starts")
             return _Run(segment, None)
-        base = schema_of(segment.schema_id).schema.base
-        return _Run(segment, Table(segment.kinds, segment.constants, segment.mixed, rows, base, self._lanes))
+        packed = Packed(segment.kinds, segment.constants, segment.mixed, segment.ints, segment.floats)
+        return _Run(segment, Table(packed, rows, schema_of(segment.schema_id).schema.base))
 
     def _row(self, run: _Run, number: int) -> PartRow:
         if run.segment.loose:
@@ -160,4 +188,4 @@ class OpenChunk:
         if run.table is None or run.segment.schema_id is None:
             raise Damaged("a part is missing that every sample has")
         words = run.segment.changed_words
-        return PartRow(run.segment.schema_id, run.table.row(number, self._lanes), words[number] if words else {})
+        return PartRow(run.segment.schema_id, run.table.row(number), words[number] if words else {})

@@ -6,16 +6,19 @@ Holds the parts of the minute that is being filled. Says nothing about files.
 from __future__ import annotations
 
 import hashlib
-import zlib
 from collections import OrderedDict
 from collections.abc import Iterable
+from itertools import compress
+from itertools import count as counted
+from operator import ne
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
-from ranktop.recording.columns import Lanes, pack
-from ranktop.recording.layout import Flat, Flatten, Layout, Number, flattener
+from ranktop.recording.columns import pack
+from ranktop.recording.flatten import Flat, Flatten, flattener
+from ranktop.recording.layout import Layout, Number
 from ranktop.recording.parts import ROOT, Key, part_types, root_layout, split
 from ranktop.recording.schema import Schema
 from ranktop.sample import Sample
@@ -26,8 +29,8 @@ MAX_CHANGED_WORDS_SHARE = 0.25
 MAX_NEW_SCHEMAS = 3
 """So many of one part in one minute; after that its rows are loose: lists of finished requests never look alike."""
 
-DEFLATE_BYTES = 4096
-"""A page is deflated once and written five times: cheaper than SQLite's work on the pages it saves."""
+MAX_TAIL_DISTANCE = 10
+"""A tail row names the row that holds a part which has not changed; one that is damaged takes no more with it."""
 
 _REMEMBERED_SCHEMAS = 256
 
@@ -45,13 +48,11 @@ class PartRow(Struct, frozen=True, array_like=True):
 
 
 class TailPart(Struct, frozen=True, array_like=True):
-    """A part as a tail row keeps it: whole, though it may not have changed, so that every tail row stands alone."""
+    """A part as a tail row keeps it: its row, or the number of the sample whose tail row has it."""
 
     field: str
     server: str | None
-    deflated: bool
-    data: bytes
-    """A PartRow in msgpack."""
+    row: PartRow | int
 
 
 class Segment(Struct, frozen=True, array_like=True):
@@ -65,6 +66,8 @@ class Segment(Struct, frozen=True, array_like=True):
     kinds: bytes = b""
     constants: list[Number] = []
     mixed: list[list[Number]] = []
+    ints: bytes = b""
+    floats: bytes = b""
     changed_words: list[dict[int, Any]] = []
     loose: list[PartRow] = []
 
@@ -78,12 +81,10 @@ class ChunkPart(Struct, frozen=True, array_like=True):
 
 
 class Chunk(Struct, frozen=True, array_like=True):
-    """A minute of samples. `ints` and `floats` are the lanes of columns.py, in the order of parts and segments."""
+    """A minute of samples."""
 
     count: int
     parts: list[ChunkPart]
-    ints: bytes
-    floats: bytes
 
 
 class NewSchema(Struct, frozen=True):
@@ -105,7 +106,8 @@ class _Part:
         self.schema = Schema(layout, [], [], [])
         self.schema_id = 0
         self.row: PartRow | None = None
-        self.tail = b""
+        self.told_at = 0
+        """The sample whose tail row has the row; 0: none of this minute has."""
         self.new_schemas = 0
 
 
@@ -116,59 +118,64 @@ class Encoder:
         """`last_schema_id`: ids up to that are taken in the file."""
         self._flatten: dict[str, tuple[Flatten, Layout]] = {ROOT[0]: (flattener(root_layout()), root_layout())}
         for name, kind in part_types().items():
-            self._flatten[name] = (flattener(kind.layout), kind.layout)
+            self._flatten[name] = (kind.flatten, kind.layout)
         self._parts: dict[Key, _Part] = {}
         self._known: OrderedDict[bytes, tuple[int, Schema]] = OrderedDict()
         self._bases: dict[int, list[Number]] = {}
         self.last_schema_id = last_schema_id
         self._minute: list[dict[Key, PartRow]] = []
+        self._pack = msgspec.msgpack.Encoder().encode
 
     @property
     def count(self) -> int:
         """Samples since the last chunk."""
         return len(self._minute)
 
-    def add(self, sample: Sample) -> tuple[bytes, list[NewSchema]]:
+    def add(self, sample: Sample, seq: int) -> tuple[bytes, list[NewSchema]]:
         """(data of the tail row, schemas to store first)."""
         new: list[NewSchema] = []
         rows: dict[Key, PartRow] = {}
-        tail: list[bytes] = []
+        tail: list[tuple[str, str | None, PartRow | int]] = []
         for key, value in split(sample):
             part = self._parts.get(key)
             if part is None:
                 part = self._parts[key] = _Part(*self._flatten[key[0]])
             if part.row is None or (part.value is not value and not (part.plain and part.value == value)):
-                self._update(part, key, value, new)
+                self._update(part, value, new)
             assert part.row is not None
             rows[key] = part.row
-            tail.append(part.tail)
+            if part.told_at and seq - part.told_at < MAX_TAIL_DISTANCE:
+                tail.append((*key, part.told_at))
+            else:
+                part.told_at = seq
+                tail.append((*key, part.row))
         for key in self._parts.keys() - rows.keys():
             del self._parts[key]
         self._minute.append(rows)
-        return msgspec.msgpack.encode([msgspec.Raw(part) for part in tail]), new
+        return self._pack(tail), new
 
     def take_chunk(self) -> tuple[Chunk, set[int]]:
         """The samples since the last chunk, and the ids of the schemas they use."""
         minute, self._minute = self._minute, []
-        lanes = Lanes()
         # Insertion order keeps the order of the parts; a set would not.
         keys = dict.fromkeys(key for rows in minute for key in rows)
-        parts = [ChunkPart(*key, self._segments([rows.get(key) for rows in minute], lanes)) for key in keys]
+        parts = [ChunkPart(*key, self._segments([rows.get(key) for rows in minute])) for key in keys]
         used = {segment.schema_id for part in parts for segment in part.segments if segment.schema_id is not None}
         kept = {schema_id for schema_id, _ in self._known.values()} | {part.schema_id for part in self._parts.values()}
         self._bases = {schema_id: base for schema_id, base in self._bases.items() if schema_id in kept}
         for part in self._parts.values():
-            part.new_schemas = 0
-        return Chunk(len(minute), parts, *lanes.packed()), used
+            part.new_schemas = part.told_at = 0
+        return Chunk(len(minute), parts), used
 
     def forget_schemas_but(self, used: set[int]) -> None:
         """Older ones may have been dropped from the file: what comes back is stored anew."""
         self._known = OrderedDict((digest, known) for digest, known in self._known.items() if known[0] in used)
 
-    def _update(self, part: _Part, key: Key, value: Any, new: list[NewSchema]) -> None:
+    def _update(self, part: _Part, value: Any, new: list[NewSchema]) -> None:
         flat = Flat()
-        part.flatten(value, flat)
+        part.flatten((value,), flat)
         part.value = value
+        part.told_at = 0
         schema = part.schema
         changed = _changed(flat.words, schema.words) if part.row is not None and flat.shape == schema.shape else None
         if changed is not None:
@@ -177,9 +184,6 @@ class Encoder:
             part.row = PartRow(part.schema_id, flat.numbers, {})
         else:
             part.row = PartRow(part.schema_id, flat.numbers, {}, (flat.shape, flat.words))
-        data = msgspec.msgpack.encode(part.row)
-        deflated = len(data) > DEFLATE_BYTES
-        part.tail = msgspec.msgpack.encode(TailPart(*key, deflated, zlib.compress(data, 1) if deflated else data))
 
     def _store(self, part: _Part, schema: Schema, new: list[NewSchema]) -> bool:
         """Give the part that schema. False when it has had too many new ones in this minute.
@@ -204,7 +208,7 @@ class Encoder:
         part.schema_id, part.schema = known
         return True
 
-    def _segments(self, rows: list[PartRow | None], lanes: Lanes) -> list[Segment]:
+    def _segments(self, rows: list[PartRow | None]) -> list[Segment]:
         """Runs of rows under one schema; a row that stands for several samples is laid once."""
         runs: list[tuple[tuple[int, bool] | None, list[int], list[PartRow]]] = []
         before: object = self
@@ -218,17 +222,17 @@ class Encoder:
             runs[-1][1].append(position)
             if row is not None:
                 runs[-1][2].append(row)
-        return [self._segment(starts, held, lanes) for _, starts, held in runs]
+        return [self._segment(starts, held) for _, starts, held in runs]
 
-    def _segment(self, starts: list[int], rows: list[PartRow], lanes: Lanes) -> Segment:
+    def _segment(self, starts: list[int], rows: list[PartRow]) -> Segment:
         if not rows:
             return Segment(None, starts)
         schema_id = rows[0].schema_id
         if rows[0].loose is not None:
             return Segment(schema_id, starts, loose=rows)
-        kinds, constants, mixed = pack([row.numbers for row in rows], self._bases[schema_id], lanes)
+        packed = pack([row.numbers for row in rows], self._bases[schema_id])
         words = [row.changed_words for row in rows]
-        return Segment(schema_id, starts, kinds, constants, mixed, words if any(words) else [])
+        return Segment(schema_id, starts, *packed, words if any(words) else [])
 
 
 def _changed(words: list[Any], known: list[Any]) -> dict[int, Any] | None:
@@ -237,7 +241,7 @@ def _changed(words: list[Any], known: list[Any]) -> dict[int, Any] | None:
         return {}
     if len(words) != len(known):
         return None
-    changed = {index: word for index, (word, old) in enumerate(zip(words, known, strict=True)) if word != old}
+    changed = {index: words[index] for index in compress(counted(), map(ne, words, known))}
     return changed if len(changed) <= MAX_CHANGED_WORDS_SHARE * len(words) + 1 else None
 
 

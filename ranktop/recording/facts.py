@@ -16,6 +16,7 @@ from ranktop.reconcile import Reconciler, Thresholds
 
 GIVEN_LAUNCH = "given_launch"
 THRESHOLDS = "thresholds"
+HOST, BOOT = "host", "boot_id"
 CUT_FROM = "cut_from"
 
 
@@ -24,7 +25,8 @@ def facts(at_unix_seconds: float, *, interval_seconds: float, given: LaunchReque
     known = {
         "created": iso_utc(at_unix_seconds),
         "ranktop": ranktop.__version__,
-        "host": platform.node(),
+        HOST: platform.node(),
+        BOOT: boot_id(),
         "kernel": f"{platform.system()} {platform.release()} {platform.machine()}",
         "cpus": str(os.cpu_count() or 0),
         "time_zone": time.strftime("%Z %z"),
@@ -34,6 +36,15 @@ def facts(at_unix_seconds: float, *, interval_seconds: float, given: LaunchReque
     if given is not None:
         known[GIVEN_LAUNCH] = msgspec.json.encode(given).decode()
     return known
+
+
+def boot_id() -> str:
+    """The kernel's name for this boot (random(4)); empty where it cannot be read."""
+    try:
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+            return file.read().strip()
+    except OSError:
+        return ""
 
 
 def reconciler_of(meta: Mapping[str, str]) -> Reconciler:

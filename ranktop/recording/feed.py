@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import takewhile
 
 from ranktop.finding import Severity
 from ranktop.reconcile import Reconciler, Verdict
 from ranktop.recording.errors import Damaged, RecordingError
 from ranktop.recording.findings import Change, Differences, FindingHistory, differences
-from ranktop.recording.judge import ReplayJudge
-from ranktop.recording.notes import MARK, Note
+from ranktop.recording.judge import ReplayJudge, Way
+from ranktop.recording.notes import MARK, OPENED, PLAN, Note
 from ranktop.recording.reader import Recording
 from ranktop.sample import Sample
 
@@ -37,7 +37,6 @@ class RecordingFeed:
     ) -> None:
         self._recording = recording
         self._judge = ReplayJudge(recording, make_reconciler)
-        self._aside = ReplayJudge(recording, make_reconciler)
         self._monotonic = monotonic
         self._speed = 1.0
         self._is_playing = False
@@ -88,12 +87,19 @@ class RecordingFeed:
         assert verdict is not None
         return verdict
 
-    def verdict_at(self, at_unix_seconds: float) -> Verdict | None:
-        """The verdict at any other time, for a look aside; the replay itself stays where it is."""
-        return self._aside.verdict(self._recording.seq_at(at_unix_seconds), self.history)
+    @property
+    def way(self) -> Way:
+        """The verdicts between the sample that was shown before and this one."""
+        return self._judge.way
+
+    def earlier(self) -> Iterator[Verdict]:
+        """The time before a jump, for charts: `ReplayJudge.earlier`."""
+        return self._judge.earlier()
 
     def differences(self, verdict: Verdict) -> Differences:
-        """Where this replay finds other things than the recorder did."""
+        """Where this replay finds other things than the recorder did; none when nobody judged while it was recorded."""
+        if not self._was_judged:
+            return Differences((), ())
         return differences(self.history.open_at(self._seq), verdict.findings)
 
     def span(self) -> tuple[float, float] | None:
@@ -201,4 +207,5 @@ class RecordingFeed:
         notes = self._recording.events()
         self.marks: list[Note] = [note for note in notes if note.kind == MARK]
         self.history = FindingHistory(notes)
+        self._was_judged = any(note.kind in (OPENED, PLAN) for note in notes)
         self._breaches = self.history.breaches()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from ranktop.recording.creation import create
@@ -33,8 +33,12 @@ class Journal:
             os.close(self._descriptor)
             raise
 
-    def write(self, batch: Iterable[Statement]) -> None:
+    def write(self, batch: Sequence[Statement]) -> None:
         """All of the batch, on the disk when this returns."""
+        if len(batch) == 1:
+            # Whole or not at all by itself.
+            self._db.execute(*batch[0])
+            return
         self._db.execute("BEGIN IMMEDIATE")
         try:
             for statement, values in batch:

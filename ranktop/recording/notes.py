@@ -72,7 +72,7 @@ class Notary:
 
     def __init__(self) -> None:
         self._clocks: tuple[float, float] | None = None
-        self._sources: dict[tuple[str, str | None], str] = {}
+        self._sources: dict[tuple[str, str | None], tuple[str, str]] = {}
         self._open: dict[tuple[str, str | None, str], Finding] = {}
         self._told_at: dict[tuple[str, str | None, str], int] = {}
         self._plans: dict[str, tuple[Plan | None, str | None, str | None]] = {}
@@ -106,12 +106,12 @@ class Notary:
 
     def _changed_sources(self, seq: int, sample: Sample) -> Iterator[Note]:
         for source in sample.sources:
-            key = (source.name, source.server)
-            state = f"{source.state} {source.code}".strip()
+            key, state = (source.name, source.server), (source.state, source.code)
             before = self._sources.get(key)
             if state != before:
                 self._sources[key] = state
-                text = f"{source.name}: {before or 'not there'} -> {state}" + (
+                was = " ".join(before).strip() if before else "not there"
+                text = f"{source.name}: {was} -> {' '.join(state).strip()}" + (
                     f": {source.detail}" if source.detail else ""
                 )
                 yield Note(

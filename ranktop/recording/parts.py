@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, get_args, get_origin
 
 import msgspec
 
+from ranktop.recording.flatten import Flat, Flatten, flattener
 from ranktop.recording.layout import Layout, hints_of, layout_of
 from ranktop.sample import Event, Sample
 
@@ -24,10 +25,11 @@ EVENTS = "events"
 
 
 class PartType(NamedTuple):
-    """One field of `Sample`: the type of the part, and whether there is one for every server."""
+    """One field of `Sample`: the type of the part, how it is taken apart, and whether there is one for every server."""
 
     hint: Any
     layout: Layout
+    flatten: Flatten
     by_server: bool
 
 
@@ -40,9 +42,9 @@ def part_types() -> dict[str, PartType]:
             continue
         if get_origin(hint) is dict and get_args(hint)[0] is str:
             value = get_args(hint)[1]
-            found[name] = PartType(value, layout_of(value), True)
+            found[name] = PartType(value, layout_of(value), flattener(layout_of(value)), True)
         else:
-            found[name] = PartType(hint, layout_of(hint), False)
+            found[name] = PartType(hint, layout_of(hint), flattener(layout_of(hint)), False)
     return found
 
 
@@ -88,6 +90,15 @@ def join(parts: dict[Key, Any], events: tuple[Event, ...]) -> Sample:
             fields[name] = value
     fields[EVENTS] = events
     return Sample(**fields)
+
+
+def words_of(key: Key, value: Any, layout: Layout) -> list[Any]:
+    """The words of a value that `typed` made; none when the part has another layout than that in this version."""
+    kind = part_types().get(key[0])
+    flat = Flat()
+    if kind is not None and kind.layout == layout:
+        kind.flatten((value,), flat)
+    return flat.words
 
 
 def typed(key: Key, value: Any) -> Any:

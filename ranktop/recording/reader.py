@@ -1,4 +1,4 @@
-"""Reading a recording, also while it is written: any sample by number or time, all in order, events, rollups."""
+"""Reading a recording, also while it is written: any sample by number or time, all in order, events."""
 
 from __future__ import annotations
 
@@ -13,17 +13,22 @@ import msgspec
 
 from ranktop.recording.connection import FAILURES, connect, unreadable
 from ranktop.recording.creation import is_recorded
-from ranktop.recording.decoder import MAX_CHUNK_SAMPLES, OpenChunk, PartValues, read_tail
+from ranktop.recording.decoder import MAX_CHUNK_SAMPLES, OpenChunk, PartValues, read_tail, tail_parts
+from ranktop.recording.encoder import MAX_TAIL_DISTANCE, TailPart
 from ranktop.recording.errors import Damaged
 from ranktop.recording.index import Index, Span
 from ranktop.recording.notes import SAMPLE, Note
 from ranktop.recording.pages import rows_of
 from ranktop.recording.schema import KnownSchema
-from ranktop.recording.tables import BLOCK, CHUNK, EVENT, META, ROLLUP, SERIES, TAIL, Table
+from ranktop.recording.tables import BLOCK, CHUNK, EVENT, META, SERIES, TAIL, Table
 from ranktop.sample import Event, Sample
 
 _OPEN_CHUNKS = 4
 _MAX_EVENTS = 1_000_000
+
+
+class _NotInTail(Damaged):
+    """A minute leaves the tail when its chunk is written."""
 
 
 class Recorded(NamedTuple):
@@ -39,18 +44,19 @@ class Recording:
     def __init__(self, path: str, db: sqlite3.Connection | None = None) -> None:
         """`db`: read that instead of the file (what was salvaged from it)."""
         self.path = path
-        self._db = db or connect(path)
+        self._db: sqlite3.Connection | None = db or connect(path)
         self._damage: dict[str, None] = {}
         self._schemas: dict[int, KnownSchema] = {}
         self._chunks: OrderedDict[int, OpenChunk] = OrderedDict()
-        self._tail_values = PartValues(self._schema)
+        self._values = PartValues(self._schema)
+        self._tails: OrderedDict[int, list[TailPart]] = OrderedDict()
         try:
             self.meta = {row[0]: row[1] for row in self._checked(META, "LIMIT 10000")}
             self.index = Index(self._spans())
             if db is None:
                 self._note_lost_log()
         except BaseException:
-            self._db.close()
+            self.close()
             raise
 
     def __enter__(self) -> Self:
@@ -61,7 +67,13 @@ class Recording:
 
     def close(self) -> None:
         """Let go of the file."""
-        self._db.close()
+        if self._db is not None:
+            self._db.close()
+
+    def rest(self) -> None:
+        """Let go of the file until somebody reads it again, so that its recorder can end with one file."""
+        self.close()
+        self._db = None
 
     @property
     def damage(self) -> list[str]:
@@ -82,7 +94,7 @@ class Recording:
         if span is None:
             raise Damaged(f"sample {seq} is not in the recording")
         if not span.is_chunk:
-            found = self._tail_sample(span)
+            found = self._tail_sample(seq)
             if found is not None:
                 return found
             # The recorder has put it into a chunk since.
@@ -149,11 +161,6 @@ class Recording:
         last = last_seq if last_seq is not None else 1 << 62
         return [Note(*row[1:]) for row in self._checked(EVENT, where, (first_seq, last, _MAX_EVENTS))]
 
-    def rollups(self, *, node_only: bool = False) -> list[dict[str, Any]]:
-        """Rows of `rollup` by column name, in order; those of the node alone are what a strip over a day needs."""
-        where = "WHERE rank = '' ORDER BY id" if node_only else "ORDER BY id"
-        return [dict(zip(ROLLUP.names, row, strict=True)) for row in self._checked(ROLLUP, where)]
-
     def stored(self, table: Table, where: str = "", values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
         """Rows of a table as they are stored, checksum last; those whose checksum does not hold are left out."""
         return [row for row in self._rows(f"{table.select} {where}", values) if table.holds(row)]
@@ -198,14 +205,26 @@ class Recording:
         for seq in range(begin, end + 1):
             yield Recorded(seq, chunk.sample(seq - span.first_seq, events.get(seq, ())))
 
-    def _tail_sample(self, span: Span) -> Sample | None:
-        rows = self._rows(f"{TAIL.select} WHERE seq = ?", (span.first_seq,))
-        if not rows:
+    def _tail_sample(self, seq: int) -> Sample | None:
+        """None when it, or what it names, is no longer in the tail: all of a minute leaves it at once."""
+        try:
+            return read_tail(seq, self._tail, self._values, self._events_of(seq, seq).get(seq, ()))
+        except _NotInTail:
             return None
-        if not TAIL.holds(rows[0]):
-            raise Damaged(f"the checksum of sample {span.first_seq} does not hold")
-        seq = span.first_seq
-        return read_tail(rows[0][2], self._tail_values, self._events_of(seq, seq).get(seq, ()))
+
+    def _tail(self, seq: int) -> list[TailPart]:
+        """A row of the tail. _NotInTail when it is not there, Damaged when it cannot be read."""
+        found = self._tails.get(seq)
+        if found is None:
+            rows = self._rows(f"{TAIL.select} WHERE seq = ?", (seq,))
+            if not rows:
+                raise _NotInTail(f"the tail row of sample {seq} is missing")
+            if not TAIL.holds(rows[0]):
+                raise Damaged(f"the checksum of sample {seq} does not hold")
+            found = self._tails[seq] = tail_parts(rows[0][2])
+            if len(self._tails) > MAX_TAIL_DISTANCE:
+                self._tails.popitem(last=False)
+        return found
 
     def _chunk(self, span: Span) -> OpenChunk:
         chunk = self._chunks.get(span.first_seq)
@@ -213,7 +232,7 @@ class Recording:
             rows = self._rows(f"{BLOCK.select} WHERE first_seq = ?", (span.first_seq,))
             if not rows or not BLOCK.holds(rows[0]) or not isinstance(rows[0][1], bytes):
                 raise Damaged("the chunk is missing or its checksum does not hold")
-            chunk = self._chunks[span.first_seq] = OpenChunk(rows[0][1], self._schema)
+            chunk = self._chunks[span.first_seq] = OpenChunk(rows[0][1], self._schema, self._values)
             if chunk.count != span.samples:
                 raise Damaged("the chunk holds another number of samples than its entry says")
             if len(self._chunks) > _OPEN_CHUNKS:
@@ -253,6 +272,8 @@ class Recording:
         return good
 
     def _rows(self, statement: str, values: tuple[Any, ...] = ()) -> list[Any]:
+        if self._db is None:
+            self._db = connect(self.path)
         try:
             return self._db.execute(statement, values).fetchall()
         except (*FAILURES, OverflowError) as problem:

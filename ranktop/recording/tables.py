@@ -14,8 +14,8 @@ import msgspec
 APPLICATION_ID = 0x52544F50
 """`RTOP`: what file(1) and SQLite's header show."""
 
-FORMAT = 1
-"""`PRAGMA user_version`. A reader refuses a larger one."""
+FORMAT = 2
+"""`PRAGMA user_version`. A reader refuses any other one. 1 laid structs one by one and columns across the minute."""
 
 
 _TYPES: dict[str, type] = {"TEXT": str, "INTEGER": int, "REAL": float, "BLOB": bytes}

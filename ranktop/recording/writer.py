@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sqlite3
-import zlib
 from collections.abc import Mapping
 
 import msgspec
 
 from ranktop.reconcile.verdict import Verdict
+from ranktop.recording.columns import deflate
 from ranktop.recording.encoder import Encoder, uses
 from ranktop.recording.errors import RecordingError
 from ranktop.recording.journal import Journal, Statement
@@ -25,9 +25,6 @@ SCHEMA_COPIES = 2
 
 MAX_UNWRITTEN_SAMPLES = 120
 """Samples kept in memory while the disk refuses them."""
-
-_LEVEL = 4
-"""zlib: 3 % larger than level 6 at half the time (tests/bench/bench_recording.py)."""
 
 
 class Writer:
@@ -79,7 +76,7 @@ class Writer:
         self._seq += 1
         at = sample.at_unix_seconds
         try:
-            data, schemas = self._encoder.add(sample)
+            data, schemas = self._encoder.add(sample, self._seq)
         except (OverflowError, TypeError, ValueError) as problem:
             # A collector's defect. The encoder may have taken half of it: begin anew.
             self._unwritten += 1
@@ -135,7 +132,7 @@ class Writer:
         chunk, used = self._encoder.take_chunk()
         minute, self._minute = self._minute, []
         first, last = minute[0][0], minute[-1][0]
-        data = zlib.compress(msgspec.msgpack.encode(chunk), _LEVEL)
+        data = deflate(msgspec.msgpack.encode(chunk))
         times = [at for _, at, _ in minute]
         self._pending += self._late_copies
         self._late_copies = []

@@ -11,11 +11,13 @@ from hypothesis import strategies as st
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ranktop.recording.columns import Lanes, Table, Unpacked, pack
-from ranktop.recording.decoder import OpenChunk, PartValues, read_tail
+from ranktop.recording.build import Source, builder
+from ranktop.recording.columns import Table, pack
+from ranktop.recording.decoder import OpenChunk, PartValues, read_tail, tail_parts
 from ranktop.recording.encoder import Encoder
 from ranktop.recording.errors import Damaged
-from ranktop.recording.layout import Flat, Source, builder, flattener, layout_of
+from ranktop.recording.flatten import Flat, flattener
+from ranktop.recording.layout import layout_of
 from ranktop.recording.schema import KnownSchema
 from ranktop.sample import Event, Gpus, Host, RequestRecord, Sample, ServerInfo, SourceState
 from recording.node import SyntheticNode
@@ -35,8 +37,8 @@ class Recorder:
         encoder = Encoder()
         self.schemas: dict[int, KnownSchema] = {}
         self.tails: list[bytes] = []
-        for sample in samples:
-            tail, new = encoder.add(sample)
+        for seq, sample in enumerate(samples, start=1):
+            tail, new = encoder.add(sample, seq)
             self.tails.append(tail)
             self.schemas |= {schema.id: KnownSchema(schema.data) for schema in new}
         chunk, self.used = encoder.take_chunk()
@@ -44,7 +46,8 @@ class Recorder:
 
     def from_tail(self) -> list[Sample]:
         values = PartValues(self.schemas.__getitem__)
-        return [read_tail(tail, values) for tail in self.tails]
+        tails = {seq: tail_parts(tail) for seq, tail in enumerate(self.tails, start=1)}
+        return [read_tail(seq, tails.__getitem__, values) for seq in tails]
 
     def from_chunk(self) -> list[Sample]:
         chunk = OpenChunk(self.chunk, self.schemas.__getitem__)
@@ -106,11 +109,10 @@ def test_free_json_keeps_true_and_one_apart() -> None:
     st.lists(NUMBERS, min_size=4, max_size=4),
 )
 def test_any_numbers_come_back(rows: list[list[object]], base: list[object]) -> None:
-    lanes = Lanes()
-    kinds, constants, mixed = pack(rows, base, lanes)  # type: ignore[arg-type]
-    unpacked = Unpacked(*lanes.packed())
-    table = Table(kinds, constants, [list(column) for column in mixed], len(rows), base, unpacked)  # type: ignore[arg-type]
-    assert [table.row(number, unpacked) for number in range(len(rows))] == rows
+    packed = pack(rows, base)  # type: ignore[arg-type]
+    table = Table(packed, len(rows), base)  # type: ignore[arg-type]
+    for numbers in (range(len(rows)), reversed(range(len(rows)))):
+        assert all(table.row(number) == rows[number] for number in numbers)
 
 
 @given(st.builds(Host), st.lists(st.builds(SourceState), max_size=3), st.builds(Gpus))
@@ -147,8 +149,8 @@ class After(Struct, frozen=True):
 
 def test_a_file_opens_when_fields_were_added_and_removed() -> None:
     flat, layout = Flat(), layout_of(Before)
-    flattener(layout)(Before(7, "x", (SourceState("a", "ok"),)), flat)
-    value = builder(layout)(Source(flat.numbers, flat.words, flat.shape))
+    flattener(layout)([Before(7, "x", (SourceState("a", "ok"),))], flat)
+    (value,) = builder(layout)(Source(flat.numbers, flat.words, flat.shape), 1)
     assert msgspec.convert(value, After) == After(7, (SourceState("a", "ok"),))
 
 

@@ -15,7 +15,7 @@ from ranktop.reconcile import Reconciler
 from ranktop.recording.errors import RecordingError
 from ranktop.recording.feed import RecordingFeed
 from ranktop.recording.findings import FindingHistory, differences
-from ranktop.recording.judge import WARM_SAMPLES, ReplayJudge, verdicts
+from ranktop.recording.judge import PAST_STEP, WARM_SAMPLES, ReplayJudge, verdicts
 from ranktop.recording.marks import Mark
 from ranktop.recording.reader import Recording
 from ranktop.recording.writer import Writer
@@ -149,15 +149,20 @@ def test_pause_step_and_seek(feed: Replaying, told: Told) -> None:
     assert replay.span() == (samples[0].at_unix_seconds, samples[-1].at_unix_seconds)
 
 
-def test_a_look_aside_leaves_the_replay_where_it_is(feed: Replaying, told: Told) -> None:
-    replay, _ = feed
-    replay.seek(START + 50.5)
-    replay.pause()
-    aside = replay.verdict_at(START + 120.5)
-    assert aside is not None
-    assert {finding.code for finding in aside.findings} == {finding.code for finding in told[2][120]}
-    assert replay.sample() == told[1][50]
-    assert replay.history.severities()[0] == (START + 100, "breach")
+def test_the_way_to_a_sample_is_every_verdict_since_the_one_before(feed: Replaying, told: Told) -> None:
+    replay, clock = feed
+    replay.seek(START + 250.5)
+    replay.judge(replay.sample())
+    assert replay.way.is_jump
+    assert [verdict.sample for verdict in replay.way.verdicts] == told[1][250 - WARM_SAMPLES : 251]
+    assert [verdict.sample for verdict in replay.earlier()] == told[1][0 : 250 - WARM_SAMPLES : PAST_STEP]
+    replay.judge(replay.sample())
+    assert replay.way == ((), False)
+    replay.play(16.0)
+    clock.now += 1
+    replay.judge(replay.sample())
+    assert not replay.way.is_jump
+    assert [verdict.sample for verdict in replay.way.verdicts] == told[1][251:267]
 
 
 def test_from_breach_to_breach(feed: Replaying) -> None:

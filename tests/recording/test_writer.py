@@ -14,10 +14,12 @@ import pytest
 from msgspec.structs import replace
 
 from ranktop.reconcile import Reconciler
+from ranktop.recording.cut import cut
 from ranktop.recording.errors import RecordingError
 from ranktop.recording.marks import add_mark, marks_path
 from ranktop.recording.reader import Recording
 from ranktop.recording.recorder import Recorder
+from ranktop.recording.tables import ROLLUP
 from ranktop.recording.writer import MAX_UNWRITTEN_SAMPLES, Writer
 from ranktop.sample import Event, Sample
 from recording.node import START, SyntheticNode
@@ -65,6 +67,17 @@ def test_every_sample_can_be_read_while_the_file_is_written(path: str) -> None:
     assert with_reader is not None
     with_reader.close()
     writer.close()
+
+
+def test_a_cut_of_the_minute_that_is_not_full_takes_what_its_rows_name(path: str, tmp_path: Path) -> None:
+    samples = list(SyntheticNode(ranks=1).samples(95))
+    writer = Writer(path, {})
+    for sample in samples:
+        writer.append(sample)
+    with Recording(path) as recording:
+        assert cut(recording, 92, 95, str(tmp_path / "b.rtop")) == 35
+    writer.close()
+    assert read(str(tmp_path / "b.rtop")) == samples[60:]
 
 
 def test_a_reader_that_holds_an_old_index_still_finds_a_sample(path: str) -> None:
@@ -125,7 +138,7 @@ def test_findings_open_and_close(path: str) -> None:
         told = [
             (note.kind, note.code, note.rank, note.seq) for note in recording.events() if note.code == "HOST-POOL-OVER"
         ]
-        rolled = recording.rollups()
+        rolled = [dict(zip(ROLLUP.names, row, strict=False)) for row in recording.stored(ROLLUP, "ORDER BY id")]
     assert [entry[:3] for entry in told] == [
         ("finding_opened", "HOST-POOL-OVER", "TP3"),
         ("finding_closed", "HOST-POOL-OVER", "TP3"),

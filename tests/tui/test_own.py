@@ -35,7 +35,7 @@ from tui.themes import load_theme
 from tui.timekeys import LiveTime
 app = RanktopApp(LiveTime(StoryFeed(samples.healthy), Reconciler().update), [load_theme("night")], UNICODE)
 app.run()
-open({told!r}, "w").write(str(app._written.bytes))
+open({told!r}, "w").write(str(app.written_bytes))
 """
 
 
@@ -108,7 +108,7 @@ async def test_sources_shows_it_and_can_come_first() -> None:
         await pilot.pause(3.3)
         head = app.screen_stack[0].query_one("#head", Lines)
         text = "".join(segment.text for y in range(2) for segment in head.render_line(y))
-    assert "ranktop itself  CPU 3.0 %  memory 50.0 MiB  terminal 0 B/s  page walks 0" in text
+    assert "ranktop itself  CPU 3.0 %  memory 50.0 MiB  terminal –  page walks 0" in text
     assert "at most  0.20 % 127.0.0.1:30000 (6/min)" in text
 
 

@@ -30,7 +30,7 @@ def draw_strip(span: tuple[float, float], marks: Sequence[Mark], when: float, wi
 def severities(span: tuple[float, float], marks: Sequence[Mark], cells: int) -> list[Severity | None]:
     """The worst severity that held in each cell's piece of the span."""
     worst: list[Severity | None] = [None] * cells
-    for mark, until in zip(marks, [*(later.at for later in marks[1:]), span[1]], strict=True):
+    for mark, until in zip(marks, [*(later.at for later in marks[1:]), span[1]], strict=False):
         if mark.severity is None:
             continue
         for cell in range(_cell(mark.at, span, cells), _cell(until, span, cells) + 1):

@@ -54,6 +54,11 @@ class TerminalDriver(LinuxDriver):
             self._writer.stop()
         super().close()
 
+    @property
+    def written_bytes(self) -> int:
+        """What went to the terminal since the start."""
+        return self._writer.given_bytes if self._writer is not None else 0
+
     def forget_picture(self) -> None:
         """Send the next frame whole."""
         self._picture.forget()

@@ -35,6 +35,11 @@ class HeldApp(App[None]):
         if isinstance(self._driver, _driver_class()):
             self._driver.forget_picture()
 
+    @property
+    def written_bytes(self) -> int | None:
+        """What went to the terminal since the start; None where another driver writes (a browser, a test)."""
+        return self._driver.written_bytes if isinstance(self._driver, _driver_class()) else None
+
     def hold_frames(self) -> None:
         if self._hold is None:
             self._hold = ExitStack()

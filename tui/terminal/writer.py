@@ -29,6 +29,11 @@ class Writer:
         self._thread.start()
 
     @property
+    def given_bytes(self) -> int:
+        """What was written since the start."""
+        return self._given
+
+    @property
     def behind_bytes(self) -> int:
         """What the terminal has not taken yet."""
         return self._given - self._taken

@@ -5,12 +5,12 @@ from __future__ import annotations
 import textwrap
 
 from ranktop.clock import time_of_day_from_iso
-from ranktop.finding import SEVERITIES
+from ranktop.finding import SEVERITIES, Finding
 from ranktop.reconcile.grouping import rank_span
 from ranktop.reconcile.verdict import Verdict
 from tui.draw.glyphs import Glyphs
 from tui.draw.spans import Span, TextLine, fit, left, line, plain, spread
-from tui.views.view import FindingTarget, Row
+from tui.views.view import NO_DIFFERENCES, Differences, FindingTarget, Row
 
 _CODE_WIDTH = 19
 _WHERE_WIDTH = 10
@@ -26,28 +26,39 @@ def draw_findings_header(verdict: Verdict, width: int, glyphs: Glyphs) -> TextLi
     return fit(line(*begin, Span(glyphs.rule * max(0, width - taken), "faint"), *end), width)
 
 
-def draw_findings(verdict: Verdict, width: int, glyphs: Glyphs) -> tuple[Row, ...]:
-    """A row a finding: mark and code, which ranks, what, since when; below the worst ones what to do."""
+def draw_findings(
+    verdict: Verdict, width: int, glyphs: Glyphs, differences: Differences = NO_DIFFERENCES
+) -> tuple[Row, ...]:
+    """A row a finding: mark and code, which ranks, what, since when; below the worst ones what to do.
+
+    In a replay those that were recorded and are not found again come last, and those that were not recorded say so.
+    """
     rows: list[Row] = []
+    new = {id(finding) for finding in differences.only_replayed}
     for finding in verdict.findings:
-        target = FindingTarget(finding)
-        since = f" {time_of_day_from_iso(finding.since)} " if finding.since else " "
-        where = rank_span(finding.ranks) or finding.server or "node"
-        begin = line(
-            " ",
-            Span(glyphs.fold if finding.causes else "", "faint"),
-            Span(left(f"{glyphs.marks[finding.severity]} {finding.code}", _CODE_WIDTH, glyphs.more), finding.severity),
-            " ",
-            Span(left(plain(where), max(_WHERE_WIDTH, len(where)), glyphs.more), "strong"),
-            " ",
-            plain(finding.message),
-        )
-        shown = spread(fit(begin, width - len(since) - 1, glyphs.more), line(Span(since, "muted")), width)
-        rows.append(Row(shown, target))
+        rows.append(_finding(finding, width, glyphs, "not recorded" if id(finding) in new else ""))
         if finding.advice and finding.severity != "info" and not finding.causes:
             rows.extend(Row(advice) for advice in _advice(plain(finding.advice), width))
+    rows.extend(_finding(finding, width, glyphs, "only recorded") for finding in differences.only_recorded)
     rows.extend(Row(source) for source in _failing_sources(verdict, width, glyphs))
     return tuple(rows)
+
+
+def _finding(finding: Finding, width: int, glyphs: Glyphs, note: str) -> Row:
+    since = f" {time_of_day_from_iso(finding.since)} " if finding.since else " "
+    where = rank_span(finding.ranks) or finding.server or "node"
+    begin = line(
+        " ",
+        Span(glyphs.fold if finding.causes else "", "faint"),
+        Span(left(f"{glyphs.marks[finding.severity]} {finding.code}", _CODE_WIDTH, glyphs.more), finding.severity),
+        " ",
+        Span(left(plain(where), max(_WHERE_WIDTH, len(where)), glyphs.more), "strong"),
+        " ",
+        plain(finding.message),
+    )
+    end = line(Span(f" {note}" if note else "", "accent"), Span(since, "muted"))
+    taken = sum(len(span.text) for span in end)
+    return Row(spread(fit(begin, width - taken - 1, glyphs.more), end, width), FindingTarget(finding))
 
 
 def _advice(text: str, width: int) -> list[TextLine]:

@@ -31,7 +31,7 @@ class RanksView:
             head,
             tuple(Row.later(partial(_indented, row, width), row.target) for row in grid.rows),
             (line(" " * width), draw_findings_header(verdict, width, glyphs)),
-            draw_findings(verdict, width, glyphs),
+            draw_findings(verdict, width, glyphs, frame.differences),
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
 from ranktop.finding import Finding
@@ -71,6 +71,24 @@ class Sort(NamedTuple):
 UNSORTED = Sort()
 
 
+class Differences(Protocol):
+    """Findings that only the recorder saw, and those that only this replay finds."""
+
+    @property
+    def only_recorded(self) -> Sequence[Finding]: ...
+
+    @property
+    def only_replayed(self) -> Sequence[Finding]: ...
+
+
+class _Same(NamedTuple):
+    only_recorded: tuple[Finding, ...] = ()
+    only_replayed: tuple[Finding, ...] = ()
+
+
+NO_DIFFERENCES: Differences = _Same()
+
+
 class Frame(NamedTuple):
     """Everything that a view may draw from."""
 
@@ -85,6 +103,7 @@ class Frame(NamedTuple):
     events: tuple[Happening, ...] = ()
     own: OwnCost | None = None
     """What ranktop itself costs; None in a replay."""
+    differences: Differences = NO_DIFFERENCES
 
 
 class Page(NamedTuple):

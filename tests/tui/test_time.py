@@ -1,0 +1,167 @@
+"""Going back beyond what is kept in memory, into a recorder's file; and what a replay shows of its recording."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from ranktop.cli.node_options import NodeOptions, make_feed
+from ranktop.demo.launcher import DemoNode
+from ranktop.reconcile import Reconciler
+from ranktop.recording.errors import RecordingError
+from ranktop.recording.feed import RecordingFeed
+from ranktop.recording.nearby import find_recording, held_recordings
+from ranktop.recording.past import open_past
+from ranktop.recording.reader import Recording
+from ranktop.recording.writer import Writer
+from ranktop.sample import Sample
+from support.command import RANKTOP
+from support.samples import healthy, with_pool
+from tui.app import RanktopApp
+from tui.draw.glyphs import UNICODE
+from tui.themes import load_theme
+from tui.timekeys import LiveTime, ReplayTime
+from tui.widgets.lines import Lines
+
+
+def text_of(app: RanktopApp) -> str:
+    rows: list[str] = []
+    for part in app.screen_stack[0].query(Lines):
+        rows += ["".join(segment.text for segment in part.render_line(y)) for y in range(part.size.height)]
+    return "\n".join(row.rstrip() for row in rows)
+
+
+@pytest.mark.e2e
+@pytest.mark.xdist_group("demo")
+@pytest.mark.parametrize("size", [(80, 24), (120, 40)])
+async def test_the_time_keys_go_on_into_the_file_of_a_recorder(tmp_path: Path, size: tuple[int, int]) -> None:
+    path = tmp_path / "node.rtop"
+    with DemoNode("healthy") as node:
+        node.wait_ready(60)
+        command = [str(RANKTOP), "record", "--pid", str(node.pid), "-o", str(path)]
+        recorder = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        feed = make_feed(NodeOptions(pids=(node.pid,)))
+        try:
+            _wait_for_samples(path, 8)
+            assert str(path) in held_recordings()
+            feed.start()
+            feed.wait_first(3.0)
+            app = RanktopApp(LiveTime(feed, Reconciler().update, open_past), [load_theme("night")], UNICODE)
+            async with app.run_test(size=size) as pilot:
+                await pilot.pause(1.1)
+                assert "node.rtop" not in text_of(app)
+                await pilot.press("space", *["left"] * 5)
+                await pilot.pause()
+                past = text_of(app)
+                shown = app._time.shown()
+                assert "from node.rtop" in past.splitlines()[0]
+                assert past.count("TP") >= 8
+                assert shown is not None
+                await pilot.press("left_square_bracket")
+                await pilot.pause(1.1)
+                first = app._time.shown()
+                assert first is not None
+                assert first.sample.at_unix_seconds < shown.sample.at_unix_seconds
+                recorder.send_signal(signal.SIGTERM)
+                said = recorder.communicate(timeout=20)[1]
+                assert os.listdir(tmp_path) == ["node.rtop"], "a look aside must not keep a recorder from closing"
+                await pilot.press("right_square_bracket", "left_square_bracket")
+                await pilot.pause()
+                assert app._time.shown() == first
+                await pilot.press("space")
+                await pilot.pause()
+                assert "node.rtop" not in text_of(app)
+            with Recording(str(path)) as recording:
+                assert first.sample == recording.sample(1)
+                held = {recorded.sample.at_unix_seconds: recorded.sample for recorded in recording.samples()}
+                assert shown.sample == held[shown.sample.at_unix_seconds]
+        finally:
+            feed.stop()
+            recorder.kill()
+    assert recorder.returncode == 0, said
+    assert os.listdir(tmp_path) == ["node.rtop"]
+    assert str(path) not in held_recordings()
+
+
+def _wait_for_samples(path: Path, count: int) -> None:
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        # The file is there before its tables are.
+        with suppress(RecordingError), Recording(str(path)) as recording:
+            if recording.index.count >= count:
+                return
+        time.sleep(0.3)
+    raise AssertionError("the recorder writes nothing")
+
+
+def test_only_a_file_of_this_host_and_boot_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from ranktop.recording import nearby
+    from ranktop.recording.facts import facts
+
+    own = facts(0.0, interval_seconds=1.0)
+    monkeypatch.setattr(nearby, "held_recordings", lambda: iter(()))
+    for name, meta in (("other", own | {"host": "elsewhere"}), ("boot", own | {"boot_id": "x"}), ("old", {})):
+        Writer(str(tmp_path / f"{name}.rtop"), meta).close()
+    (tmp_path / "junk.rtop").write_bytes(b"junk")
+    assert find_recording([str(tmp_path), "/nowhere"]) is None
+    Writer(str(tmp_path / "own.rtop"), own).close()
+    assert find_recording([str(tmp_path)]) == str(tmp_path / "own.rtop")
+
+
+def wrong(second: int) -> Sample:
+    return with_pool(healthy(float(second)), 3, 130 * 10**9, 24 * 10**9)
+
+
+def replayed(path: Path) -> RanktopApp:
+    feed = RecordingFeed(Recording(str(path)), Reconciler)
+    return RanktopApp(ReplayTime(feed, feed.judge), [load_theme("night")], UNICODE)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40)])
+async def test_a_replay_shows_where_it_and_the_recorder_differ(tmp_path: Path, size: tuple[int, int]) -> None:
+    path = tmp_path / "a.rtop"
+    writer = Writer(str(path), {})
+    # The recorder's judge was told of a wrong pool while all was well, and the other way round.
+    for recorded, judged in ((healthy(0.0), wrong(0)), (wrong(1), healthy(1.0))):
+        writer.append(recorded, replace(Reconciler().update(judged), sample=recorded))
+    writer.close()
+    app = replayed(path)
+    async with app.run_test(size=size) as pilot:
+        await pilot.pause()
+        before = [line for line in text_of(app).splitlines() if line.startswith(" ■ HOST-POOL-OVER")]
+        await pilot.press("right")
+        await pilot.pause()
+        after = [line for line in text_of(app).splitlines() if line.startswith(" ■ HOST-POOL-OVER")]
+    assert len(before) == len(after) == 1
+    assert "only recorded" in before[0]
+    assert "not recorded" in after[0]
+
+
+async def test_after_a_jump_charts_show_the_quarter_of_an_hour_before_it(tmp_path: Path) -> None:
+    path, judge = tmp_path / "a.rtop", Reconciler()
+    writer = Writer(str(path), {})
+    samples = [healthy(float(second)) for second in range(1300)]
+    for sample in samples:
+        writer.append(sample, judge.update(sample))
+    writer.close()
+    app = replayed(path)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await pilot.pause()
+        app._time.go_to(samples[1200].at_unix_seconds)
+        app._tick()
+        assert len(app._time.course.trails.times()) == 121
+        app._tick()
+        trails = app._time.course.trails
+        times = list(trails.times())
+    assert times == sorted(times)
+    assert times[0] == samples[300].at_unix_seconds
+    assert times[-1] == samples[1200].at_unix_seconds
+    assert len(times) == 780 + 121
+    assert all(value == value for value in trails.node("host.available"))
