@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import ClassVar
 
-from textual.app import SystemCommand
-from textual.binding import Binding, BindingType
-from textual.screen import Screen
+from textual.binding import BindingType
 
-from tui.actions import ACTIONS, VIEWS, help_keys, short_keys, view_keys
+from tui.actions import ACTIONS
 from tui.draw.glyphs import Glyphs
 from tui.eventlog import EventLog
+from tui.keys import bindings
 from tui.themes import ThemeColors
 from tui.timekeys import ReplayTime, TimeKeys
 from tui.tools import NO_TOOLS, Failed, Recorder, Tools
@@ -23,6 +23,7 @@ from tui.views.view import UNSORTED, FindingTarget, Frame, RankTarget, Sort
 from tui.views.what_if import WhatIf
 
 TICK_SECONDS = 1.0
+NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 class RanktopApp(Viewer):
@@ -32,10 +33,7 @@ class RanktopApp(Viewer):
     """
 
     TITLE = "ranktop"
-    BINDINGS: ClassVar[list[BindingType]] = [
-        *(Binding(action.keys, action.call, action.help, show=False) for action in ACTIONS),
-        Binding("ctrl+z", "suspend_process", "to the shell (fg comes back)", show=False),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings(ACTIONS)]
 
     def __init__(
         self,
@@ -44,9 +42,16 @@ class RanktopApp(Viewer):
         glyphs: Glyphs,
         tools: Tools = NO_TOOLS,
         recorder: Recorder | None = None,
+        *,
+        keys: Mapping[str, str] = NOTHING,
+        columns: Sequence[str] = (),
     ) -> None:
-        """`themes` must not be empty; the first one is used from the start. `recorder` is one that runs already."""
-        super().__init__(themes, glyphs)
+        """`themes` must not be empty; the first one is used from the start. `recorder` is one that runs already.
+
+        `keys` are the user's, by the names of actions, `columns` those of the rank grid in their order, all if empty.
+        """
+        super().__init__(themes, glyphs, ACTIONS, keys)
+        self._columns = tuple(columns)
         self._time = time
         self._tools = tools
         self.recorder = recorder
@@ -82,12 +87,13 @@ class RanktopApp(Viewer):
             self._filter,
             self._rank,
             self._events.rows(),
+            self._columns,
         )
         moment = self._time.moment()
         if self.recorder is not None:
             moment = moment._replace(recording=self.recorder.status)
         main.show(frame, self._stack[-1], moment)
-        main.show_keys(view_keys(), [*self._filter_keys(), *short_keys()], self._stack[0].name)
+        main.show_keys(self._view_keys(), self._short_keys(), self._stack[0].name)
 
     def action_open(self) -> None:
         target = self._main.chosen()
@@ -214,19 +220,3 @@ class RanktopApp(Viewer):
         else:
             self._tools.gpus.release()
             self._tell("GPUs are let go of at the next reading: one can be reset now")
-
-    def _help_keys(self) -> list[tuple[str, str]]:
-        return help_keys()
-
-    def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
-        for view in VIEWS:
-            yield SystemCommand(view.name.capitalize(), f"key {view.key}", self._calling(f"show_view('{view.name}')"))
-        for action in ACTIONS:
-            if action.call not in ("command_palette", "open"):
-                yield SystemCommand(action.help.capitalize(), f"key {action.shown_key}", self._calling(action.call))
-
-    def _calling(self, call: str) -> Callable[[], None]:
-        def run() -> None:
-            self.call_later(self.run_action, call)
-
-        return run

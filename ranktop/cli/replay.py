@@ -8,6 +8,7 @@ import click
 
 from ranktop.cli.errors import OK, NothingToLookAt, UsageProblem
 from ranktop.cli.record_options import FILE, FROM, SALVAGE, opened, said_damage, seq_range
+from ranktop.cli.settings import load_settings
 
 
 @click.command()
@@ -24,21 +25,14 @@ def replay(
     """Show a recording, also one that is still being written."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageProblem("replay: needs a terminal on standard input and output (use `ranktop export` in a script)")
+    from ranktop.cli.screen_choice import screen_choice
     from ranktop.recording.errors import RecordingError
     from ranktop.recording.facts import reconciler_of
     from ranktop.recording.feed import RecordingFeed
     from tui.app import RanktopApp
-    from tui.draw.glyphs import choose
-    from tui.themes import ThemeError, load_theme, packaged_themes
     from tui.timekeys import ReplayTime
 
-    try:
-        themes = [
-            load_theme(name)
-            for name in ([theme] if theme else []) + [name for name in packaged_themes() if name != theme]
-        ]
-    except ThemeError as problem:
-        raise UsageProblem(str(problem)) from problem
+    chosen = screen_choice(load_settings(), theme, ascii_only, not no_mouse)
     with opened(file, salvage) as recording:
         try:
             feed = RecordingFeed(recording, lambda: reconciler_of(recording.meta))
@@ -47,7 +41,9 @@ def replay(
         if since is not None:
             feed.go_to(seq_range(recording, since, None)[0])
         feed.play(speed)
-        app = RanktopApp(ReplayTime(feed, feed.judge), themes, choose(ascii_only))
-        app.run(mouse=not no_mouse)
+        app = RanktopApp(
+            ReplayTime(feed, feed.judge), chosen.themes, chosen.glyphs, keys=chosen.keys, columns=chosen.columns
+        )
+        app.run(mouse=chosen.mouse)
         said_damage(recording)
     return app.return_code or OK

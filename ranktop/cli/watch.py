@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from ranktop.cli.errors import OK, UsageProblem
+from ranktop.cli.errors import OK
 from ranktop.cli.launch_history import remember, remembered
 from ranktop.cli.node_options import NodeOptions, make_feed, make_reconciler, make_session, node_options
 from ranktop.cli.plain import watch_plainly
 from ranktop.cli.screen_tools import screen_tools, start_recorder
-from ranktop.cli.settings import load_settings
+from ranktop.cli.settings import Settings, load_settings
 from ranktop.reconcile import Verdict
 from ranktop.sample import GpuHold, Sample, SampleFeed
 
@@ -50,8 +50,7 @@ def show(node: NodeOptions, look: Look, *, record_path: str | None = None, remem
 
     `remembers`: compare with the launches of earlier runs, and keep those seen now for the next.
     """
-    settings = load_settings().screen
-    look = Look(look.theme or settings.theme, look.ascii_only or settings.ascii, look.mouse and settings.mouse)
+    settings = load_settings()
     session = make_session(node)
     feed = make_feed(node, session, head_start_seconds=_HEAD_START_SECONDS)
     feed.start()
@@ -61,7 +60,7 @@ def show(node: NodeOptions, look: Look, *, record_path: str | None = None, remem
         if not can_draw():
             watch_plainly(feed, reconciler.update, recorder)
             return OK
-        return _draw(node, feed, reconciler.update, look, session, recorder)
+        return _draw(node, feed, reconciler.update, settings, look, session, recorder)
     finally:
         feed.stop()
         if recorder is not None:
@@ -81,25 +80,27 @@ def _draw(
     node: NodeOptions,
     feed: SampleFeed,
     judge: Callable[[Sample], Verdict],
+    settings: Settings,
     look: Look,
     gpus: GpuHold,
     recorder: Recorder | None,
 ) -> int:
+    from ranktop.cli.screen_choice import screen_choice
     from tui.app import RanktopApp
-    from tui.draw.glyphs import choose
-    from tui.themes import ThemeError, load_theme, packaged_themes
     from tui.timekeys import LiveTime
 
-    try:
-        first = load_theme(look.theme or "")
-        others = [load_theme(name) for name in packaged_themes() if name != first.name]
-    except ThemeError as problem:
-        raise UsageProblem(str(problem)) from problem
+    chosen = screen_choice(settings, look.theme, look.ascii_only, look.mouse)
     app = RanktopApp(
-        LiveTime(feed, judge), [first, *others], choose(look.ascii_only), screen_tools(node, gpus), recorder
+        LiveTime(feed, judge),
+        chosen.themes,
+        chosen.glyphs,
+        screen_tools(node, gpus),
+        recorder,
+        keys=chosen.keys,
+        columns=chosen.columns,
     )
     try:
-        app.run(mouse=look.mouse)
+        app.run(mouse=chosen.mouse)
     finally:
         # One that the user started with `r` is nobody else's to close.
         if app.recorder is not None and app.recorder is not recorder:

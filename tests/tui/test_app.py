@@ -6,19 +6,18 @@ from collections.abc import Iterator
 
 import pytest
 from msgspec.structs import replace
-from textual.app import App
 
 from ranktop.reconcile import Reconciler, Verdict
 from ranktop.sample import Sample
 from support import samples
 from support.feed import StoryFeed
+from support.screen_text import screen_text
 from tui.app import RanktopApp
 from tui.draw.glyphs import ASCII, UNICODE, Glyphs
 from tui.screens.help import HelpScreen
 from tui.themes import load_theme
 from tui.timekeys import LiveTime
 from tui.tools import Failed, Tools
-from tui.widgets.lines import Lines
 
 
 @pytest.fixture(autouse=True)
@@ -36,14 +35,6 @@ def _utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def make_app(feed: StoryFeed, *, glyphs: Glyphs = UNICODE, theme: str = "night") -> RanktopApp:
     other = "day" if theme == "night" else "night"
     return RanktopApp(LiveTime(feed, Reconciler().update), [load_theme(theme), load_theme(other)], glyphs)
-
-
-def screen_text(app: App[None]) -> str:
-    screen = app.screen_stack[0]
-    rows: list[str] = []
-    for part in screen.query(Lines):
-        rows += ["".join(segment.text for segment in part.render_line(y)) for y in range(part.size.height)]
-    return "\n".join(row.rstrip() for row in rows)
 
 
 def breach(sample: Sample) -> Sample:
@@ -121,7 +112,7 @@ async def test_enter_opens_a_finding_with_its_evidence() -> None:
     app = make_app(StoryFeed([breach(samples.healthy())]))
     async with app.run_test(size=(120, 45)) as pilot:
         await pilot.pause()
-        await pilot.press("pagedown", "up", "enter")
+        await pilot.press("end", "up", "enter")
         await pilot.pause()
         text = screen_text(app)
     assert "HOST-POOL-OVER" in text
@@ -362,9 +353,15 @@ async def test_the_cursor_takes_the_screen_along() -> None:
     async with app.run_test(size=(80, 14)) as pilot:
         await pilot.pause()
         assert "TP7" not in screen_text(app)
-        await pilot.press("pagedown")
+        await pilot.press("end")
         await pilot.pause()
         assert "TP7" in screen_text(app)
+        assert "TP0" not in screen_text(app)
+        await pilot.press("home")
+        await pilot.pause()
+        assert "TP0" in screen_text(app)
+        await pilot.press("pagedown", "pagedown", "pagedown")
+        await pilot.pause()
         assert "TP0" not in screen_text(app)
 
 

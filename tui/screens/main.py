@@ -113,6 +113,14 @@ class MainScreen(Screen[None]):
         part, row, _ = targets[self._cursor]
         self._lines(part).show_row(row)
 
+    def rows_of_a_page(self) -> int:
+        """How many rows a page key moves: what the scrolling part shows, but one."""
+        return max(1, self._lines("body").size.height - 1)
+
+    def rows_of_the_view(self) -> int:
+        """At least as many as there are."""
+        return len(self._page.rows) + len(self._page.tail or ())
+
     def forget_cursor(self) -> None:
         """Another view starts at its top."""
         self._cursor = None

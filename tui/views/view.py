@@ -82,6 +82,8 @@ class Frame(NamedTuple):
     rank: RankTarget | None = None
     """The rank that was chosen last: Budget shows its waterfall."""
     events: tuple[Happening, ...] = ()
+    columns: tuple[str, ...] = ()
+    """Of the rank grid, in this order; all if empty."""
 
 
 class Page(NamedTuple):
