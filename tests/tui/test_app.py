@@ -377,6 +377,38 @@ async def test_any_size_and_back(size: tuple[int, int]) -> None:
         assert "HOST-POOL-OVER" in screen_text(app)
 
 
+DETAILS = {
+    "rank": ("down", "enter"),
+    "finding": ("end", "enter"),
+    "what-if": ("w", *"--hicache-size", "space", *"96", "enter"),
+    "help": ("question_mark",),
+}
+"""What is opened, and by which keys."""
+OPENED = {
+    **DETAILS,
+    **{f"view {key}": (key,) for key in VALUES},
+    "palette": ("ctrl+p",),
+    "filter": ("slash",),
+    "time": ("t",),
+}
+
+
+@pytest.mark.parametrize("press", list(OPENED.values()), ids=list(OPENED))
+async def test_every_screen_and_dialog_lives_through_any_size_while_sampling_goes_on(press: tuple[str, ...]) -> None:
+    feed = StoryFeed(troubled)
+    app = make_app(feed)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await pilot.pause()
+        await pilot.press(*press)
+        for size in ((20, 5), (1, 1), (300, 80), (120, 40)):
+            await pilot.resize_terminal(*size)
+            await pilot.pause()
+        asked = feed.asked
+        await pilot.pause(1.2)
+        assert feed.asked > asked
+        assert "node-a" in screen_text(app)
+
+
 async def test_a_node_without_servers_says_so() -> None:
     empty = Sample(samples.START, 0.0, "node-a", processes=replace(samples.healthy(ranks=0)).processes)
     nothing = replace(empty, processes=replace(empty.processes, servers=(), ranks=()))  # type: ignore[type-var]
@@ -398,7 +430,7 @@ async def test_hostile_names_are_text() -> None:
     assert "[bold] [2Jmodel" in text
 
 
-SIZES = [(80, 24), (120, 40)]
+SIZES = [(80, 24), (120, 40), (200, 60)]
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -419,6 +451,13 @@ def test_view_looks(snap_compare: object, size: tuple[int, int], key: str) -> No
 
 def test_looks_in_ascii(snap_compare: object) -> None:
     assert snap_compare(make_app(StoryFeed([troubled(2)]), glyphs=ASCII), terminal_size=(80, 24))  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("press", list(DETAILS.values()), ids=list(DETAILS))
+def test_detail_looks(snap_compare: object, size: tuple[int, int], press: tuple[str, ...]) -> None:
+    app = make_app(StoryFeed([troubled(2)]))
+    assert snap_compare(app, terminal_size=size, press=press)  # type: ignore[operator]
 
 
 def test_help_looks(snap_compare: object) -> None:

@@ -162,15 +162,24 @@ class MainScreen(Screen[None]):
 def _keys(
     views: Sequence[tuple[str, str]], others: Sequence[tuple[str, str]], now: str, width: int, glyphs: Glyphs
 ) -> TextLine:
-    spans: list[Span] = [Span(" ")]
-    for key, name in views:
-        shown = name == now
-        spans += [Span(key, "accent"), Span(f" {name}", "strong" if shown else "muted", shown), Span("  ")]
+    """Views by number and as many other keys as fit, but always the first: without it nobody finds the rest."""
+    spans = _views(views, now, " ", "  ")
+    first = sum(len(text) for text in others[0]) + 1 if others else 0
+    if sum(len(span.text) for span in spans) + first > width:
+        spans = _views(views, now, "", " ")
     room = width - sum(len(span.text) for span in spans)
     for key, what in others:
-        need = len(key) + len(what) + 3
+        need = len(key) + len(what) + 1
         if need > room:
             break
         spans += [Span(key, "accent"), Span(f" {what}", "muted"), Span("  ")]
-        room -= need
+        room -= need + 2
     return fit(line(*spans), width, glyphs.more)
+
+
+def _views(views: Sequence[tuple[str, str]], now: str, between: str, after: str) -> list[Span]:
+    spans: list[Span] = [Span(" ")]
+    for key, name in views:
+        shown = name == now
+        spans += [Span(key, "accent"), Span(f"{between}{name}", "strong" if shown else "muted", shown), Span(after)]
+    return spans

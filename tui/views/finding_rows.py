@@ -5,15 +5,17 @@ from __future__ import annotations
 import textwrap
 
 from ranktop.clock import time_of_day_from_iso
-from ranktop.finding import SEVERITIES
+from ranktop.finding import SEVERITIES, Finding
 from ranktop.reconcile.grouping import rank_span
 from ranktop.reconcile.verdict import Verdict
 from tui.draw.glyphs import Glyphs
 from tui.draw.spans import Span, TextLine, fit, left, line, plain, spread
+from tui.draw.spans import width as cells_of
 from tui.views.view import FindingTarget, Row
 
 _CODE_WIDTH = 19
 _WHERE_WIDTH = 10
+_INDENT = _CODE_WIDTH + 2
 
 
 def draw_findings_header(verdict: Verdict, width: int, glyphs: Glyphs) -> TextLine:
@@ -40,20 +42,28 @@ def draw_findings(verdict: Verdict, width: int, glyphs: Glyphs) -> tuple[Row, ..
             " ",
             Span(left(plain(where), max(_WHERE_WIDTH, len(where)), glyphs.more), "strong"),
             " ",
-            plain(finding.message),
         )
-        shown = spread(fit(begin, width - len(since) - 1, glyphs.more), line(Span(since, "muted")), width)
+        first, *others = _message(plain(finding.message), width - cells_of(begin) - len(since) - 1, width, finding)
+        shown = spread(fit(line(*begin, first), width - len(since) - 1, glyphs.more), line(Span(since, "muted")), width)
         rows.append(Row(shown, target))
+        rows.extend(Row(fit(line(" " * _INDENT, piece), width, glyphs.more)) for piece in others)
         if finding.advice and finding.severity != "info" and not finding.causes:
             rows.extend(Row(advice) for advice in _advice(plain(finding.advice), width))
     rows.extend(Row(source) for source in _failing_sources(verdict, width, glyphs))
     return tuple(rows)
 
 
+def _message(text: str, room: int, width: int, finding: Finding) -> list[str]:
+    """What is wrong, whole where it is loud: it comes before what to do about it. A note has one line."""
+    if finding.severity == "info" or finding.causes or len(text) <= room:
+        return [text]
+    first = textwrap.wrap(text, max(12, room))[0]
+    return [first, *textwrap.wrap(text[len(first) :].strip(), max(20, width - _INDENT - 1))]
+
+
 def _advice(text: str, width: int) -> list[TextLine]:
-    indent = " " * (_CODE_WIDTH + 2)
-    pieces = textwrap.wrap(text, max(20, width - len(indent) - 1))
-    return [fit(line(indent, Span(piece, "muted")), width) for piece in pieces]
+    pieces = textwrap.wrap(text, max(20, width - _INDENT - 1))
+    return [fit(line(" " * _INDENT, Span(piece, "muted")), width) for piece in pieces]
 
 
 def _failing_sources(verdict: Verdict, width: int, glyphs: Glyphs) -> list[TextLine]:
