@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import ClassVar
 
-from textual.app import SystemCommand
-from textual.binding import Binding, BindingType
-from textual.screen import Screen
+from textual.binding import BindingType
 
-from tui.actions import ACTIONS, VIEWS, help_keys, short_keys, view_keys
+from tui.actions import ACTIONS, VIEWS
 from tui.draw.glyphs import Glyphs
+from tui.keys import bindings
 from tui.own import OwnCost, OwnTrail
 from tui.themes import ThemeColors
 from tui.timekeys import ReplayTime, TimeKeys
@@ -23,6 +23,7 @@ from tui.views.view import UNSORTED, FindingTarget, Frame, RankTarget, Sort
 from tui.views.what_if import WhatIf
 
 TICK_SECONDS = 1.0
+NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 class RanktopApp(Viewer):
@@ -32,10 +33,7 @@ class RanktopApp(Viewer):
     """
 
     TITLE = "ranktop"
-    BINDINGS: ClassVar[list[BindingType]] = [
-        *(Binding(action.keys, action.call, action.help, show=False) for action in ACTIONS),
-        Binding("ctrl+z", "suspend_process", "to the shell (fg comes back)", show=False),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings(ACTIONS)]
 
     def __init__(
         self,
@@ -45,11 +43,17 @@ class RanktopApp(Viewer):
         tools: Tools = NO_TOOLS,
         recorder: Recorder | None = None,
         first_view: str = VIEWS[0].name,
+        *,
+        keys: Mapping[str, str] = NOTHING,
+        columns: Sequence[str] = (),
     ) -> None:
-        """`themes` must not be empty; the first one is used from the start. `recorder` is one that runs already."""
-        # Before Textual asks for the driver, which it does at once.
-        super().__init__(themes, glyphs)
+        """`themes` must not be empty; the first one is used from the start. `recorder` is one that runs already.
+
+        `keys` are the user's, by the names of actions, `columns` those of the rank grid in their order, all if empty.
+        """
+        super().__init__(themes, glyphs, ACTIONS, keys)
         self._stack = [next(view for view in VIEWS if view.name == first_view)]
+        self._columns = tuple(columns)
         self._time = time
         self._tools = tools
         self.recorder = recorder
@@ -86,6 +90,7 @@ class RanktopApp(Viewer):
             self._filter,
             self._rank,
             self._time.course.events.rows(),
+            self._columns,
             self._own,
             self._time.differences(),
         )
@@ -93,7 +98,7 @@ class RanktopApp(Viewer):
         if self.recorder is not None:
             moment = moment._replace(recording=self.recorder.status)
         main.show(frame, self._stack[-1], moment)
-        main.show_keys(view_keys(), [*self._filter_keys(), *short_keys()], self._stack[0].name)
+        main.show_keys(self._view_keys(), self._short_keys(), self._stack[0].name)
 
     def action_open(self) -> None:
         target = self._main.chosen()
@@ -220,19 +225,3 @@ class RanktopApp(Viewer):
         else:
             self._tools.gpus.release()
             self._tell("GPUs are let go of at the next reading: one can be reset now")
-
-    def _help_keys(self) -> list[tuple[str, str]]:
-        return help_keys()
-
-    def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
-        for view in VIEWS:
-            yield SystemCommand(view.name.capitalize(), f"key {view.key}", self._calling(f"show_view('{view.name}')"))
-        for action in ACTIONS:
-            if action.call not in ("command_palette", "open"):
-                yield SystemCommand(action.help.capitalize(), f"key {action.shown_key}", self._calling(action.call))
-
-    def _calling(self, call: str) -> Callable[[], None]:
-        def run() -> None:
-            self.call_later(self.run_action, call)
-
-        return run

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import ClassVar
 
 from msgspec.structs import replace
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 
 from ranktop.clock import duration, time_of_day
 from ranktop.fleet.look import Fleet
@@ -22,10 +22,12 @@ from ranktop.fleet.rows import NodeRow
 from ranktop.fleet.source import QuerySource
 from ranktop.reconcile.verdict import Verdict
 from ranktop.sample import SourceError
-from tui.actions import VIEWS, view_keys
+from tui.actions import VIEWS
+from tui.app import NOTHING
 from tui.asking import in_thread
 from tui.draw.glyphs import Glyphs
-from tui.fleet_actions import FLEET_ACTIONS, fleet_help_keys
+from tui.fleet_actions import FLEET_ACTIONS
+from tui.keys import bindings
 from tui.screens.main import Moment
 from tui.themes import ThemeColors
 from tui.timeline import Mark, next_breach, previous_breach
@@ -45,10 +47,7 @@ class FleetApp(Viewer):
     """Nodes behind `source`. `where` names it in the title. Keys stay live while it answers slowly or not at all."""
 
     TITLE = "ranktop fleet"
-    ENABLE_COMMAND_PALETTE = False
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding(action.keys, action.call, action.help, show=False) for action in FLEET_ACTIONS
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings(FLEET_ACTIONS)]
 
     def __init__(
         self,
@@ -61,9 +60,10 @@ class FleetApp(Viewer):
         interval_seconds: float = 10.0,
         span_seconds: float = 3600.0,
         wall: Callable[[], float] = time.time,
+        keys: Mapping[str, str] = NOTHING,
     ) -> None:
-        """`themes` must not be empty; the first one is used from the start."""
-        super().__init__(themes, glyphs)
+        """`themes` must not be empty; the first one is used from the start. `keys` are the user's, by action."""
+        super().__init__(themes, glyphs, FLEET_ACTIONS, keys)
         self._source = source
         self._scope = scope
         self._where = where
@@ -130,8 +130,7 @@ class FleetApp(Viewer):
         if reading is not None:
             moment = moment._replace(span=reading.span, marks=_marks(reading))
         main.show(frame, view, moment)
-        keys = [(action.shown_key, action.short) for action in FLEET_ACTIONS if action.short]
-        main.show_keys(view_keys() if opened else [], [*self._filter_keys(), *keys], self._stack[0].name)
+        main.show_keys(self._view_keys() if opened else [], self._short_keys(), self._stack[0].name)
 
     def _shown(self) -> tuple[Verdict, View]:
         reading, problem = self._reading, self._trouble()
@@ -228,9 +227,6 @@ class FleetApp(Viewer):
         self._when = None if when is None else min(when, self._wall())
         self._wake.set()
         self._draw()
-
-    def _help_keys(self) -> list[tuple[str, str]]:
-        return fleet_help_keys()
 
 
 def _marks(reading: Reading) -> tuple[Mark, ...]:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 import tomllib
-from collections.abc import Iterable
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -70,13 +68,6 @@ def load_theme(name_or_path: str) -> ThemeColors:
     except (OSError, UnicodeDecodeError) as problem:
         raise ThemeError(f"theme {name_or_path}: cannot be read: {problem}") from problem
     return parse_theme(text, name_or_path)
-
-
-def themes_from(name_or_path: str) -> Iterable[ThemeColors]:
-    """That theme, the default where it is empty, and then the packaged others, each read when it is asked for."""
-    first = load_theme(name_or_path or DEFAULT_THEME)
-    others = (load_theme(name) for name in packaged_themes() if name != first.name)
-    return itertools.chain([first], others)
 
 
 def parse_theme(text: str, where: str) -> ThemeColors:

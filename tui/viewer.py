@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import itertools
 from abc import abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import ClassVar
 
-from textual.binding import Binding, BindingType
+from textual.app import SystemCommand
+from textual.binding import BindingType
 from textual.screen import Screen
 
-from tui.actions import VIEWS
+from tui.actions import SHOW_VIEWS, VIEWS
 from tui.draw.glyphs import Glyphs
+from tui.keys import Action, bindings, rebound, shown_keys
 from tui.moment import parse_time
 from tui.palette import Palette, textual_theme
 from tui.screens.help import HelpScreen
@@ -27,13 +29,18 @@ class Viewer(HeldApp):
     """Draws the top of a stack of views on the main screen. Which verdict, and of which time, its app says."""
 
     CSS_PATH = "ranktop.tcss"
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding(view.key, f"show_view('{view.name}')", view.name, show=False) for view in VIEWS
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = [*bindings(SHOW_VIEWS)]
 
-    def __init__(self, themes: Iterable[ThemeColors], glyphs: Glyphs) -> None:
-        """`themes` must not be empty; the first one is used from the start, the others when they are asked for."""
+    def __init__(
+        self, themes: Iterable[ThemeColors], glyphs: Glyphs, actions: Sequence[Action], keys: Mapping[str, str]
+    ) -> None:
+        """`themes` must not be empty; the first one is used from the start, the others when they are asked for.
+        `actions` are those of the app, `keys` the user's by their names. Raises KeysError."""
         super().__init__()
+        self._views = rebound(SHOW_VIEWS, keys)
+        self._actions = rebound((*SHOW_VIEWS, *actions), keys)[len(SHOW_VIEWS) :]
+        names = {action.name for action in (*self._views, *self._actions)}
+        self.set_keymap({name: pressed for name, pressed in keys.items() if name in names})
         self._themes = itertools.cycle(themes)
         self._glyphs = glyphs
         self._palette = self._next_palette()
@@ -52,10 +59,6 @@ class Viewer(HeldApp):
     def _go_to(self, when: float) -> None:
         """Show that time, and draw."""
 
-    @abstractmethod
-    def _help_keys(self) -> list[tuple[str, str]]:
-        """(key, what it does) of the help screen."""
-
     def get_default_screen(self) -> Screen[None]:
         return MainScreen(self._palette, self._glyphs)
 
@@ -65,6 +68,9 @@ class Viewer(HeldApp):
     def on_resize(self) -> None:
         # The screen learns of its new size after the app does.
         self.call_after_refresh(self._draw)
+
+    def on_main_screen_composed(self) -> None:
+        self._draw()
 
     @property
     def _main(self) -> MainScreen:
@@ -77,8 +83,37 @@ class Viewer(HeldApp):
         self._main.forget_cursor()
         self._draw()
 
-    def _filter_keys(self) -> list[tuple[str, str]]:
-        return [("esc", f"filter {self._filter!r} off")] if self._filter else []
+    def _view_keys(self) -> list[tuple[str, str]]:
+        """(key, name) of the views, for the bottom line."""
+        return [(action.shown_key, action.name) for action in self._views]
+
+    def _short_keys(self) -> list[tuple[str, str]]:
+        """(key, word) for the bottom line, as far as there is room; first what holds now."""
+        leave = next(action.shown_key for action in self._actions if action.name == "leave")
+        keys = [(action.shown_key, action.short) for action in self._actions if action.short]
+        return [(leave, f"filter {self._filter!r} off"), *keys] if self._filter else keys
+
+    def _help_keys(self) -> list[tuple[str, str]]:
+        """(key, what it does) of the help screen, as they are bound now."""
+        views = f"{self._views[0].shown_key}-{self._views[-1].shown_key}", ", ".join(view.name for view in self._views)
+        are_digits = [view.shown_key for view in self._views] == [view.key for view in VIEWS]
+        shown = [views] if are_digits else [(shown_keys(view), view.help) for view in self._views]
+        return [*shown, *((shown_keys(action), action.help) for action in self._actions)]
+
+    def _closing_keys(self) -> str:
+        """The keys that close the help again, besides its own: those that open it or go back."""
+        return ",".join(action.keys for action in self._actions if action.name in ("help", "leave", "quit"))
+
+    def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
+        for action in (*self._views, *self._actions):
+            if action.name != "palette":
+                yield SystemCommand(action.help.capitalize(), f"key {action.shown_key}", self._calling(action.call))
+
+    def _calling(self, call: str) -> Callable[[], None]:
+        def run() -> None:
+            self.call_later(self.run_action, call)
+
+        return run
 
     def action_show_view(self, name: str) -> None:
         self._stack = [next(view for view in VIEWS if view.name == name)]
@@ -87,6 +122,17 @@ class Viewer(HeldApp):
 
     def action_move(self, rows: int) -> None:
         self._main.move_cursor(rows)
+
+    def action_move_page(self, pages: int) -> None:
+        self._main.move_cursor(pages * self._main.rows_of_a_page())
+
+    def action_move_to_end(self, way: int) -> None:
+        self._main.move_cursor(way * self._main.rows_of_the_view())
+
+    def action_redraw(self) -> None:
+        """For when another program wrote to the terminal."""
+        self.forget_picture()
+        self.screen.refresh()
 
     def _use_filter(self, text: str) -> None:
         self._filter = text.strip()
@@ -104,7 +150,7 @@ class Viewer(HeldApp):
 
     def action_show_help(self) -> None:
         if not isinstance(self.screen, HelpScreen):
-            self.push_screen(HelpScreen(self._palette, self._glyphs, self._help_keys()))
+            self.push_screen(HelpScreen(self._palette, self._glyphs, self._help_keys(), self._closing_keys()))
 
     def action_next_theme(self) -> None:
         self._palette = self._next_palette()

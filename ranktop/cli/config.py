@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator
 from typing import Any
@@ -25,16 +26,24 @@ def print_command() -> int:
     for layer in layers(os.environ):
         settings = apply(settings, layer)
         origins |= {(section, key): layer.origin for section, values in layer.values.items() for key in values}
-    click.echo("\n".join(_toml(msgspec.to_builtins(settings), origins)))
+    from ranktop.cli.screen_choice import check_screen, every_action
+
+    check_screen(settings)
+    document: dict[str, dict[str, Any]] = msgspec.to_builtins(settings)
+    document["keys"] = {action.name: action.keys for action in every_action()} | settings.keys
+    click.echo("\n".join(_toml(document, origins)))
     return OK
 
 
 @config.command()
 def validate() -> int:
     """Check every layer. Exit 2 and one line when something is wrong."""
+    from ranktop.cli.screen_choice import check_screen
+
     settings = Settings()
     for layer in layers(os.environ):
         settings = apply(settings, layer)
+        check_screen(settings, layer.origin)
         click.echo(f"{layer.origin}: ok")
     return OK
 
@@ -54,7 +63,7 @@ def _toml(document: dict[str, dict[str, Any]], origins: dict[tuple[str, str], st
             if value is None:
                 yield f"# {key} is not set"
                 continue
-            text = f'"{value}"' if isinstance(value, str) else str(value).lower() if isinstance(value, bool) else value
+            text = json.dumps(value) if isinstance(value, str | bool | list | tuple) else value
             origin = origins.get((section, key))
             yield f"{key} = {text}" + (f"  # {origin}" if origin else "")
         yield ""

@@ -154,23 +154,19 @@ def _draw(
     mouse: bool,
 ) -> int:
     from collectors.prometheus import host_of
-    from tui.draw.glyphs import choose
+    from ranktop.cli.screen_choice import screen_choice
     from tui.fleet_app import FleetApp
-    from tui.themes import ThemeError, themes_from
 
-    screen = load_settings().screen
-    try:
-        themes = themes_from(theme or screen.theme)
-    except ThemeError as problem:
-        raise UsageProblem(str(problem)) from problem
+    chosen = screen_choice(load_settings(), theme, ascii_only, mouse)
     app = FleetApp(
         source,
         scope,
         f"fleet by {host_of(access.url)}",
-        themes,
-        choose(ascii_only or screen.ascii),
+        chosen.themes,
+        chosen.glyphs,
         interval_seconds=interval,
         span_seconds=span,
+        keys=chosen.keys,
     )
-    app.run(mouse=mouse and screen.mouse)
+    app.run(mouse=chosen.mouse)
     return app.return_code or OK

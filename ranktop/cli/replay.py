@@ -25,19 +25,14 @@ def replay(
     """Show a recording, also one that is still being written."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageProblem("replay: needs a terminal on standard input and output (use `ranktop export` in a script)")
+    from ranktop.cli.screen_choice import screen_choice
     from ranktop.recording.errors import RecordingError
     from ranktop.recording.facts import reconciler_of
     from ranktop.recording.feed import RecordingFeed
     from tui.app import RanktopApp
-    from tui.draw.glyphs import choose
-    from tui.themes import ThemeError, themes_from
     from tui.timekeys import ReplayTime
 
-    screen = load_settings().screen
-    try:
-        themes = themes_from(theme or screen.theme)
-    except ThemeError as problem:
-        raise UsageProblem(str(problem)) from problem
+    chosen = screen_choice(load_settings(), theme, ascii_only, not no_mouse)
     with opened(file, salvage) as recording:
         try:
             feed = RecordingFeed(recording, lambda: reconciler_of(recording.meta))
@@ -46,7 +41,9 @@ def replay(
         if since is not None:
             feed.go_to(seq_range(recording, since, None)[0])
         feed.play(speed)
-        app = RanktopApp(ReplayTime(feed, feed.judge), themes, choose(ascii_only or screen.ascii))
-        app.run(mouse=screen.mouse and not no_mouse)
+        app = RanktopApp(
+            ReplayTime(feed, feed.judge), chosen.themes, chosen.glyphs, keys=chosen.keys, columns=chosen.columns
+        )
+        app.run(mouse=chosen.mouse)
         said_damage(recording)
     return app.return_code or OK

@@ -35,6 +35,8 @@ class ScreenSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """A packaged theme or a TOML file."""
     ascii: bool = False
     mouse: bool = True
+    columns: tuple[str, ...] = ()
+    """Of the rank grid, in this order; all if empty. Where they do not fit, the least important go first."""
 
 
 class Settings(Struct, frozen=True, forbid_unknown_fields=True):
@@ -43,6 +45,8 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     cadence: Cadence = Cadence()
     screen: ScreenSettings = ScreenSettings()
     thresholds: Thresholds = Thresholds()
+    keys: dict[str, str] = {}
+    """Keys by the names of actions, several separated by commas. Which there are, the screen knows."""
 
 
 class Layer(Struct, frozen=True):
@@ -91,7 +95,7 @@ def apply(settings: Settings, layer: Layer) -> Settings:
         if not isinstance(values, dict):
             raise UsageProblem(f"{layer.origin}: {section} must be a section, like [{section}]")
         for key, value in values.items():
-            if key not in merged[section]:
+            if section != "keys" and key not in merged[section]:
                 raise UsageProblem(f"{layer.origin}: {section}.{key} is no key{_suggestion(key, merged[section])}")
             merged[section][key] = value
     try:
@@ -105,7 +109,11 @@ def _environment_values(environment: Mapping[str, str]) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for section in Settings.__struct_fields__:
         prefix = f"{ENVIRONMENT_PREFIX}{section.upper()}_"
-        found = {name[len(prefix) :].lower(): text for name, text in environment.items() if name.startswith(prefix)}
+        found: dict[str, Any] = {
+            name[len(prefix) :].lower(): text for name, text in environment.items() if name.startswith(prefix)
+        }
+        if "columns" in found:
+            found["columns"] = [key.strip() for key in found["columns"].split(",") if key.strip()]
         if found:
             values[section] = found
     return values

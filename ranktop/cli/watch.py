@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from ranktop.cli.errors import OK, UsageProblem
+from ranktop.cli.errors import OK
 from ranktop.cli.importing import uncollected
 from ranktop.cli.launch_history import remember, remembered
 from ranktop.cli.node_options import NodeOptions, make_feed, make_reconciler, make_session, node_options
 from ranktop.cli.plain import watch_plainly
 from ranktop.cli.screen_tools import screen_tools, start_recorder
-from ranktop.cli.settings import load_settings
+from ranktop.cli.settings import Settings, load_settings
 from ranktop.reconcile import Verdict
 from ranktop.sample import GpuHold, Sample, SampleFeed
 
@@ -66,10 +66,7 @@ def show(
     """
     from collectors.own import count_page_walks
 
-    settings = load_settings().screen
-    look = Look(
-        look.theme or settings.theme, look.ascii_only or settings.ascii, look.mouse and settings.mouse, look.first_view
-    )
+    settings = load_settings()
     count_page_walks()
     session = make_session(node)
     feed = make_feed(node, session, head_start_seconds=_HEAD_START_SECONDS)
@@ -80,7 +77,7 @@ def show(
         if not can_draw():
             watch_plainly(feed, reconciler.update, recorder)
             return OK
-        return _draw(node, feed, reconciler.update, look, session, recorder, open_past)
+        return _draw(node, feed, reconciler.update, settings, look, session, recorder, open_past)
     finally:
         feed.stop()
         if recorder is not None:
@@ -107,31 +104,30 @@ def _draw(
     node: NodeOptions,
     feed: SampleFeed,
     judge: Callable[[Sample], Verdict],
+    settings: Settings,
     look: Look,
     gpus: GpuHold,
     recorder: Recorder | None,
     open_past: Callable[[], Past | None],
 ) -> int:
     with uncollected():
+        from ranktop.cli.screen_choice import screen_choice
         from tui.app import RanktopApp
-        from tui.draw.glyphs import choose
-        from tui.themes import ThemeError, themes_from
         from tui.timekeys import LiveTime
 
-    try:
-        themes = themes_from(look.theme or "")
-    except ThemeError as problem:
-        raise UsageProblem(str(problem)) from problem
+    chosen = screen_choice(settings, look.theme, look.ascii_only, look.mouse)
     app = RanktopApp(
         LiveTime(feed, judge, open_past),
-        themes,
-        choose(look.ascii_only),
+        chosen.themes,
+        chosen.glyphs,
         screen_tools(node, gpus),
         recorder,
         look.first_view,
+        keys=chosen.keys,
+        columns=chosen.columns,
     )
     try:
-        app.run(mouse=look.mouse)
+        app.run(mouse=chosen.mouse)
     finally:
         # One that the user started with `r` is nobody else's to close.
         if app.recorder is not None and app.recorder is not recorder:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from importlib import resources
 from pathlib import Path
 
 import pytest
 
 from ranktop.cli.errors import UsageProblem
+from ranktop.cli.screen_choice import screen_choice
 from ranktop.cli.settings import load_settings, user_file
 from support.command import ranktop
 
@@ -59,7 +61,49 @@ def test_the_command_prints_and_validates(monkeypatch: pytest.MonkeyPatch, tmp_p
     assert "headroom_critical_seconds = 300.0" in printed.stdout
     assert ranktop("config", "validate").stdout == "environment: ok\n"
     assert str(tmp_path) in ranktop("config", "path").stdout
+    assert 'pause = "space"' in printed.stdout, "every action with its key"
     monkeypatch.setenv("RANKTOP_SCREEN_THEEM", "day")
     failed = ranktop("config", "validate")
     assert failed.returncode == 2
     assert failed.stderr == "ranktop: environment: screen.theem is no key (did you mean theme?)\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "says"),
+    [
+        ("RANKTOP_KEYS_PAUS", "p", "[keys] paus is no action (did you mean pause?)"),
+        ("RANKTOP_KEYS_PAUSE", "m", "[keys] 'm' is on pause and on mark: give one of them another key"),
+        ("RANKTOP_KEYS_REFRESH", "n", "[keys] 'n' is on next_breach and on refresh: give one of them another key"),
+        ("RANKTOP_KEYS_PAUSE", "spcae", "[keys] pause: 'spcae' is no key (did you mean space?)"),
+        ("RANKTOP_SCREEN_COLUMNS", "rank,hmb", "screen.columns: hmb is no column (did you mean hbm?)"),
+        ("RANKTOP_SCREEN_COLUMNS", "rank,hbm,rank", "screen.columns: rank is there twice"),
+    ],
+)
+def test_keys_and_columns_that_the_screen_would_refuse(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str, text: str, says: str
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    monkeypatch.setenv(name, text)
+    failed = ranktop("config", "validate")
+    assert (failed.returncode, failed.stderr) == (2, f"ranktop: environment: {says}\n")
+
+
+def test_the_users_keys_columns_and_themes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    folder = user_file({"HOME": str(tmp_path)}).parent
+    (folder / "themes").mkdir(parents=True)
+    night = resources.files("themes").joinpath("night.toml").read_text()
+    (folder / "themes" / "mine.toml").write_text(night.replace('"night"', '"mine"'))
+    (folder / "config.toml").write_text(
+        '[screen]\ntheme = "mine"\ncolumns = ["rank", "state"]\n[keys]\npause = "p,space"\n'
+    )
+    settings = load_settings({"HOME": str(tmp_path)}, folder / "none")
+    chosen = screen_choice(settings, None, False, True)
+    assert [theme.name for theme in chosen.themes[:2]] == ["mine", "night"]
+    assert chosen.columns == ("rank", "state")
+    assert chosen.keys == {"pause": "p,space"}
+    (folder / "themes" / "bad.toml").write_text("name =")
+    with pytest.raises(UsageProblem, match=r"bad\.toml: not TOML"):
+        screen_choice(settings, None, False, True)

@@ -33,9 +33,9 @@ class Terminal:
         self.started = time.monotonic()
         self.pid, self._fd = pty.fork()
         if self.pid == 0:
-            os.environ |= {"TERM": "xterm-256color", **(environment or {})}
             for name in ("COLORTERM", "NO_COLOR", "COLUMNS", "LINES", "PYTHONDONTWRITEBYTECODE"):
                 os.environ.pop(name, None)
+            os.environ |= {"TERM": "xterm-256color", **(environment or {})}
             os.execvp(command[0], command)
         fcntl.ioctl(self._fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
         self.received = bytearray()

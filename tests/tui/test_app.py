@@ -6,19 +6,18 @@ from collections.abc import Iterator
 
 import pytest
 from msgspec.structs import replace
-from textual.app import App
 
 from ranktop.reconcile import Reconciler, Verdict
 from ranktop.sample import Sample
 from support import samples
 from support.feed import StoryFeed
+from support.screen_text import screen_text
 from tui.app import RanktopApp
 from tui.draw.glyphs import ASCII, UNICODE, Glyphs
 from tui.screens.help import HelpScreen
 from tui.themes import load_theme
 from tui.timekeys import LiveTime
 from tui.tools import Failed, Tools
-from tui.widgets.lines import Lines
 
 
 @pytest.fixture(autouse=True)
@@ -36,14 +35,6 @@ def _utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def make_app(feed: StoryFeed, *, glyphs: Glyphs = UNICODE, theme: str = "night") -> RanktopApp:
     other = "day" if theme == "night" else "night"
     return RanktopApp(LiveTime(feed, Reconciler().update), [load_theme(theme), load_theme(other)], glyphs)
-
-
-def screen_text(app: App[None]) -> str:
-    screen = app.screen_stack[0]
-    rows: list[str] = []
-    for part in screen.query(Lines):
-        rows += ["".join(segment.text for segment in part.render_line(y)) for y in range(part.size.height)]
-    return "\n".join(row.rstrip() for row in rows)
 
 
 def breach(sample: Sample) -> Sample:
@@ -121,7 +112,7 @@ async def test_enter_opens_a_finding_with_its_evidence() -> None:
     app = make_app(StoryFeed([breach(samples.healthy())]))
     async with app.run_test(size=(120, 45)) as pilot:
         await pilot.pause()
-        await pilot.press("pagedown", "up", "enter")
+        await pilot.press("end", "up", "enter")
         await pilot.pause()
         text = screen_text(app)
     assert "HOST-POOL-OVER" in text
@@ -362,9 +353,15 @@ async def test_the_cursor_takes_the_screen_along() -> None:
     async with app.run_test(size=(80, 14)) as pilot:
         await pilot.pause()
         assert "TP7" not in screen_text(app)
-        await pilot.press("pagedown")
+        await pilot.press("end")
         await pilot.pause()
         assert "TP7" in screen_text(app)
+        assert "TP0" not in screen_text(app)
+        await pilot.press("home")
+        await pilot.pause()
+        assert "TP0" in screen_text(app)
+        await pilot.press("pagedown", "pagedown", "pagedown")
+        await pilot.pause()
         assert "TP0" not in screen_text(app)
 
 
@@ -378,6 +375,38 @@ async def test_any_size_and_back(size: tuple[int, int]) -> None:
         await pilot.resize_terminal(120, 40)
         await pilot.pause()
         assert "HOST-POOL-OVER" in screen_text(app)
+
+
+DETAILS = {
+    "rank": ("down", "enter"),
+    "finding": ("end", "enter"),
+    "what-if": ("w", *"--hicache-size", "space", *"96", "enter"),
+    "help": ("question_mark",),
+}
+"""What is opened, and by which keys."""
+OPENED = {
+    **DETAILS,
+    **{f"view {key}": (key,) for key in VALUES},
+    "palette": ("ctrl+p",),
+    "filter": ("slash",),
+    "time": ("t",),
+}
+
+
+@pytest.mark.parametrize("press", list(OPENED.values()), ids=list(OPENED))
+async def test_every_screen_and_dialog_lives_through_any_size_while_sampling_goes_on(press: tuple[str, ...]) -> None:
+    feed = StoryFeed(troubled)
+    app = make_app(feed)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await pilot.pause()
+        await pilot.press(*press)
+        for size in ((20, 5), (1, 1), (300, 80), (120, 40)):
+            await pilot.resize_terminal(*size)
+            await pilot.pause()
+        asked = feed.asked
+        await pilot.pause(1.2)
+        assert feed.asked > asked
+        assert "node-a" in screen_text(app)
 
 
 async def test_a_node_without_servers_says_so() -> None:
@@ -401,7 +430,7 @@ async def test_hostile_names_are_text() -> None:
     assert "[bold] [2Jmodel" in text
 
 
-SIZES = [(80, 24), (120, 40)]
+SIZES = [(80, 24), (120, 40), (200, 60)]
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -424,6 +453,22 @@ def test_looks_in_ascii(snap_compare: object) -> None:
     assert snap_compare(make_app(StoryFeed([troubled(2)]), glyphs=ASCII), terminal_size=(80, 24))  # type: ignore[operator]
 
 
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("press", list(DETAILS.values()), ids=list(DETAILS))
+def test_detail_looks(snap_compare: object, size: tuple[int, int], press: tuple[str, ...]) -> None:
+    app = make_app(StoryFeed([troubled(2)]))
+    assert snap_compare(app, terminal_size=size, press=press)  # type: ignore[operator]
+
+
 def test_help_looks(snap_compare: object) -> None:
     app = make_app(StoryFeed([samples.healthy()]))
     assert snap_compare(app, terminal_size=(80, 24), press=["question_mark"])  # type: ignore[operator]
+
+
+async def test_what_is_shown_before_the_screen_has_its_parts_is_drawn_then() -> None:
+    """On a slow machine the first sample can be there before the screen is composed."""
+    app = app_of(StoryFeed(samples.healthy))
+    app.on_compose = lambda: app._tick()  # type: ignore[method-assign]
+    async with app.run_test(size=(120, 40)) as pilot:
+        await pilot.pause()
+        assert "TP7" in text_of(app)

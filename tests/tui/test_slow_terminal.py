@@ -92,3 +92,24 @@ def test_it_ends_on_a_terminal_that_takes_nothing(terminal: Terminal) -> None:
         time.sleep(0.05)
     # Not read: `wait` of the terminal would.
     assert terminal.ends_within(10.0)
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [{"NO_COLOR": "1"}, {"TERM": "xterm"}, {"TERM": "screen"}, {"LC_ALL": "C", "PYTHONUTF8": "0"}],
+    ids=["NO_COLOR", "16 colours", "screen", "ASCII locale"],
+)
+def test_it_is_whole_on_lesser_terminals(
+    environment: dict[str, str], seconds: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).resolve().parent.parent))
+    monkeypatch.setenv("PYTHONCOERCECLOCALE", "0")
+    started = Terminal([*COMMAND, str(seconds)], 120, 40, environment)
+    try:
+        assert started.read_until("TP7", 30) is not None
+        started.read_for(1.0)
+        text = "\n".join(screen_of(started))
+    finally:
+        started.kill()
+    assert text.count("120.00/120.00") == 8
+    assert text.isascii() is ("LC_ALL" in environment)

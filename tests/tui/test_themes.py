@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from rich.color import Color, ColorSystem
 
 from tui.palette import textual_theme
 from tui.themes import ROLES, ThemeError, load_theme, packaged_themes, parse_theme
@@ -71,3 +72,11 @@ def test_a_bad_file_says_what_is_wrong(text: str, says: str) -> None:
 def test_an_unknown_name_lists_the_known() -> None:
     with pytest.raises(ThemeError, match="one of night, colour-blind, day"):
         load_theme("nihgt")
+
+
+@pytest.mark.parametrize("name", packaged_themes())
+def test_the_cursors_row_can_be_told_in_256_colours(name: str) -> None:
+    """Over SSH there are rarely more."""
+    colors = load_theme(name).colors
+    behind = {Color.parse(colors[role]).downgrade(ColorSystem.EIGHT_BIT).number for role in ("background", "panel")}
+    assert len(behind) == 2

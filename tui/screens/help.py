@@ -14,7 +14,7 @@ from tui.draw.spans import Span, TextLine, left, line
 from tui.palette import Palette
 from tui.widgets.lines import Lines
 
-_KEY_WIDTH = 14
+_KEY_WIDTH = 17
 
 
 def help_lines(keys: Sequence[tuple[str, str]], glyphs: Glyphs) -> tuple[TextLine, ...]:
@@ -45,17 +45,29 @@ class HelpScreen(ModalScreen[None]):
     """Closes on any of the usual keys. Sampling goes on behind it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q,question_mark,enter", "dismiss", "close"),
+        Binding("escape,enter", "dismiss", "close"),
+        Binding("down,j", "scroll(1)", "down"),
+        Binding("up,k", "scroll(-1)", "up"),
+        Binding("pagedown,space", "scroll(10)", "page down"),
+        Binding("pageup", "scroll(-10)", "page up"),
+        Binding("home", "scroll(-1000)", "first"),
+        Binding("end", "scroll(1000)", "last"),
     ]
 
-    def __init__(self, palette: Palette, glyphs: Glyphs, keys: Sequence[tuple[str, str]]) -> None:
+    def __init__(self, palette: Palette, glyphs: Glyphs, keys: Sequence[tuple[str, str]], closing_keys: str) -> None:
+        """`keys` are told, `closing_keys` (separated by commas) close it."""
         super().__init__()
+        self._bindings.bind(closing_keys, "dismiss", "close")
         self._palette = palette.on("panel")
         self._glyphs = glyphs
         self._keys = keys
 
     def compose(self) -> ComposeResult:
         yield Lines(self._palette, id="help")
+
+    def action_scroll(self, rows: int) -> None:
+        lines = self.get_child_by_id("help", Lines)
+        lines.scroll_to(y=lines.scroll_offset.y + rows, animate=False)
 
     def on_mount(self) -> None:
         self.get_child_by_id("help", Lines).show(help_lines(self._keys, self._glyphs))

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, overload
 
 from textual.app import ComposeResult
+from textual.message import Message
 from textual.screen import Screen
 
 from tui.draw.glyphs import Glyphs
@@ -61,6 +62,12 @@ class MainScreen(Screen[None]):
         self._page = Page((), ())
         self._cursor: int | None = None
 
+    class Composed(Message):
+        """Its parts are there: what was shown before was not drawn."""
+
+    def on_mount(self) -> None:
+        self.post_message(self.Composed())
+
     def compose(self) -> ComposeResult:
         for part in ("top", "head", "body", "tail-head", "tail", "keys"):
             yield Lines(self._palette, self._glyphs.pointer, id=part)
@@ -68,7 +75,7 @@ class MainScreen(Screen[None]):
     def show(self, frame: Frame, view: View, moment: Moment) -> None:
         """Draw a frame through a view."""
         width, glyphs = self.size.width, self._glyphs
-        if width <= 0:
+        if width <= 0 or not self.children:
             return
         top = [
             draw_title(
@@ -90,6 +97,8 @@ class MainScreen(Screen[None]):
 
     def show_keys(self, views: Sequence[tuple[str, str]], others: Sequence[tuple[str, str]], now: str) -> None:
         """The bottom line: views by number, the present one marked; then as many other keys as fit."""
+        if not self.children:
+            return
         self._lines("keys").show([_keys(views, others, now, self.size.width, self._glyphs)])
 
     def use_palette(self, palette: Palette) -> None:
@@ -112,6 +121,14 @@ class MainScreen(Screen[None]):
         self._draw_rows()
         part, row, _ = targets[self._cursor]
         self._lines(part).show_row(row)
+
+    def rows_of_a_page(self) -> int:
+        """How many rows a page key moves: what the scrolling part shows, but one."""
+        return max(1, self._lines("body").size.height - 1)
+
+    def rows_of_the_view(self) -> int:
+        """At least as many as there are."""
+        return len(self._page.rows) + len(self._page.tail or ())
 
     def forget_cursor(self) -> None:
         """Another view starts at its top."""
@@ -154,15 +171,24 @@ class MainScreen(Screen[None]):
 def _keys(
     views: Sequence[tuple[str, str]], others: Sequence[tuple[str, str]], now: str, width: int, glyphs: Glyphs
 ) -> TextLine:
-    spans: list[Span] = [Span(" ")]
-    for key, name in views:
-        shown = name == now
-        spans += [Span(key, "accent"), Span(f" {name}", "strong" if shown else "muted", shown), Span("  ")]
+    """Views by number and as many other keys as fit, but always the first: without it nobody finds the rest."""
+    spans = _views(views, now, " ", "  ")
+    first = sum(len(text) for text in others[0]) + 1 if others else 0
+    if sum(len(span.text) for span in spans) + first > width:
+        spans = _views(views, now, "", " ")
     room = width - sum(len(span.text) for span in spans)
     for key, what in others:
-        need = len(key) + len(what) + 3
+        need = len(key) + len(what) + 1
         if need > room:
             break
         spans += [Span(key, "accent"), Span(f" {what}", "muted"), Span("  ")]
-        room -= need
+        room -= need + 2
     return fit(line(*spans), width, glyphs.more)
+
+
+def _views(views: Sequence[tuple[str, str]], now: str, between: str, after: str) -> list[Span]:
+    spans: list[Span] = [Span(" ")]
+    for key, name in views:
+        shown = name == now
+        spans += [Span(key, "accent"), Span(f"{between}{name}", "strong" if shown else "muted", shown), Span(after)]
+    return spans

@@ -36,7 +36,9 @@ class TerminalDriver(LinuxDriver):
         loop = asyncio.get_running_loop()
         self._picture = Picture(erases=erases_to_background(os.environ))
         assert self._file is not None, "Textual writes to stderr, and a terminal is there"
-        self._writer = Writer(self._file.fileno(), lambda: loop.call_soon_threadsafe(self._caught_up))
+        self._writer = Writer(
+            self._file.fileno(), self._file.encoding, lambda: loop.call_soon_threadsafe(self._caught_up)
+        )
         super().start_application_mode()
 
     def write(self, data: str) -> None:

@@ -18,7 +18,8 @@ class Writer:
     A terminal that is gone takes everything: the process learns of it by SIGHUP.
     """
 
-    def __init__(self, descriptor: int, caught_up: Callable[[], object]) -> None:
+    def __init__(self, descriptor: int, encoding: str, caught_up: Callable[[], object]) -> None:
+        self._encoding = encoding
         self._descriptor = descriptor
         self._caught_up = caught_up
         self._queue: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
@@ -40,7 +41,7 @@ class Writer:
 
     def write(self, text: str) -> None:
         """Take text along; it is written later."""
-        data = text.encode("utf-8", "backslashreplace")
+        data = text.encode(self._encoding, "replace")
         self._given += len(data)
         self._queue.put(data)
 

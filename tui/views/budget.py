@@ -12,12 +12,12 @@ from tui.views.view import Frame, Page, RankTarget, Row
 
 _COLUMNS = (
     Col("line", 17, align_left=True),
-    Col("planned", 13),
-    Col("seen", 13),
+    Col("planned", 12),
+    Col("seen", 12),
     Col("difference", 12),
     Col("status", 7, align_left=True, weight=3),
     Col("source", 9, align_left=True, weight=2),
-    Col("why", 8, align_left=True, grow=True),
+    Col("why", 20, align_left=True, grow=True, weight=4),
 )
 _GROUPS = (("hbm.", "GPU memory (GiB)"), ("host.", "host memory (decimal GB)"), ("numa.", ""), ("layers.", ""))
 

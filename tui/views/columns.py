@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable, Sequence
 
 from msgspec import Struct
@@ -23,6 +24,10 @@ class Look(Struct, frozen=True):
     scales: dict[str, Scale]
     states: dict[tuple[str, str], tuple[str, str]]
     """(server, rank) -> (word, role) of the state column."""
+
+
+class ColumnsError(ValueError):
+    """Columns that cannot be shown: one line that names the one and what is accepted."""
 
 
 class Column(Struct, frozen=True):
@@ -55,6 +60,23 @@ def rank_columns(rank_width: int) -> tuple[Column, ...]:
         Column("load_back", "L2>L1 MB/s", 10, 55, _rate("rate.load_back")),
         Column("state", "state", 19, 99, _state, align_left=True),
     )
+
+
+def chosen(columns: Sequence[Column], keys: Sequence[str]) -> tuple[Column, ...]:
+    """The columns of these keys in their order; all if there are none."""
+    by_key = {column.key: column for column in columns}
+    return tuple(by_key[key] for key in keys) if keys else tuple(columns)
+
+
+def check_columns(keys: Sequence[str]) -> None:
+    """ColumnsError for a key that is no column, or is there twice."""
+    known = [column.key for column in rank_columns(4)]
+    for place, key in enumerate(keys):
+        if key not in known:
+            near = difflib.get_close_matches(key, known, n=1)
+            raise ColumnsError(f"{key} is no column ({f'did you mean {near[0]}?' if near else ', '.join(known)})")
+        if key in keys[:place]:
+            raise ColumnsError(f"{key} is there twice")
 
 
 def fitting(columns: Sequence[Column], width: int) -> tuple[Column, ...]:

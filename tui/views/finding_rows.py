@@ -10,10 +10,12 @@ from ranktop.reconcile.grouping import rank_span
 from ranktop.reconcile.verdict import Verdict
 from tui.draw.glyphs import Glyphs
 from tui.draw.spans import Span, TextLine, fit, left, line, plain, spread
+from tui.draw.spans import width as cells_of
 from tui.views.view import NO_DIFFERENCES, Differences, FindingTarget, Row
 
 _CODE_WIDTH = 19
 _WHERE_WIDTH = 10
+_INDENT = _CODE_WIDTH + 2
 
 
 def draw_findings_header(verdict: Verdict, width: int, glyphs: Glyphs) -> TextLine:
@@ -36,16 +38,20 @@ def draw_findings(
     rows: list[Row] = []
     new = {id(finding) for finding in differences.only_replayed}
     for finding in verdict.findings:
-        rows.append(_finding(finding, width, glyphs, "not recorded" if id(finding) in new else ""))
+        rows.extend(_finding(finding, width, glyphs, "not recorded" if id(finding) in new else ""))
         if finding.advice and finding.severity != "info" and not finding.causes:
             rows.extend(Row(advice) for advice in _advice(plain(finding.advice), width))
-    rows.extend(_finding(finding, width, glyphs, "only recorded") for finding in differences.only_recorded)
+    for finding in differences.only_recorded:
+        rows.extend(_finding(finding, width, glyphs, "only recorded"))
     rows.extend(Row(source) for source in _failing_sources(verdict, width, glyphs))
     return tuple(rows)
 
 
-def _finding(finding: Finding, width: int, glyphs: Glyphs, note: str) -> Row:
-    since = f" {time_of_day_from_iso(finding.since)} " if finding.since else " "
+def _finding(finding: Finding, width: int, glyphs: Glyphs, note: str) -> list[Row]:
+    end = line(
+        Span(f" {note}" if note else "", "accent"),
+        Span(f" {time_of_day_from_iso(finding.since)} " if finding.since else " ", "muted"),
+    )
     where = rank_span(finding.ranks) or finding.server or "node"
     begin = line(
         " ",
@@ -54,17 +60,27 @@ def _finding(finding: Finding, width: int, glyphs: Glyphs, note: str) -> Row:
         " ",
         Span(left(plain(where), max(_WHERE_WIDTH, len(where)), glyphs.more), "strong"),
         " ",
-        plain(finding.message),
     )
-    end = line(Span(f" {note}" if note else "", "accent"), Span(since, "muted"))
-    taken = sum(len(span.text) for span in end)
-    return Row(spread(fit(begin, width - taken - 1, glyphs.more), end, width), FindingTarget(finding))
+    room = width - cells_of(end) - 1
+    first, *others = _message(plain(finding.message), room - cells_of(begin), width, finding)
+    shown = spread(fit(line(*begin, first), room, glyphs.more), end, width)
+    return [
+        Row(shown, FindingTarget(finding)),
+        *(Row(fit(line(" " * _INDENT, piece), width, glyphs.more)) for piece in others),
+    ]
+
+
+def _message(text: str, room: int, width: int, finding: Finding) -> list[str]:
+    """What is wrong, whole where it is loud: it comes before what to do about it. A note has one line."""
+    if finding.severity == "info" or finding.causes or len(text) <= room:
+        return [text]
+    first = textwrap.wrap(text, max(12, room))[0]
+    return [first, *textwrap.wrap(text[len(first) :].strip(), max(20, width - _INDENT - 1))]
 
 
 def _advice(text: str, width: int) -> list[TextLine]:
-    indent = " " * (_CODE_WIDTH + 2)
-    pieces = textwrap.wrap(text, max(20, width - len(indent) - 1))
-    return [fit(line(indent, Span(piece, "muted")), width) for piece in pieces]
+    pieces = textwrap.wrap(text, max(20, width - _INDENT - 1))
+    return [fit(line(" " * _INDENT, Span(piece, "muted")), width) for piece in pieces]
 
 
 def _failing_sources(verdict: Verdict, width: int, glyphs: Glyphs) -> list[TextLine]:

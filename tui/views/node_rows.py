@@ -8,9 +8,8 @@ from ranktop.reconcile.verdict import Line, Verdict
 from ranktop.sample import SourceState
 from tui.draw import numbers
 from tui.draw.glyphs import Glyphs, bar
+from tui.draw.parts import SEPARATOR, Part, whole_parts
 from tui.draw.spans import Span, TextLine, fit, line
-
-SEPARATOR = "   "
 
 
 def draw_host(verdict: Verdict, width: int, glyphs: Glyphs) -> TextLine:
@@ -21,63 +20,58 @@ def draw_host(verdict: Verdict, width: int, glyphs: Glyphs) -> TextLine:
     used = total.seen - available.seen if total.seen is not None and available.seen is not None else None
     limit = 1 - reserve.planned / total.seen if reserve.planned and total.seen else None
     filled, rest = bar(glyphs, used / total.seen if used is not None and total.seen else None, 14, limit)
-    begin: list[Span | str] = [
-        Span(" host ", "muted"),
-        Span(f"{numbers.size(used, missing)} of {numbers.size(total.seen, missing)} ", _role(total)),
-        Span(filled, "bar"),
-        Span(rest, "faint"),
-        Span(f"{SEPARATOR}pools ", "muted"),
-        Span(f"{numbers.size(pools.seen, missing)}/{numbers.size(pools.planned, missing)}", _role(pools)),
-        Span(f"{SEPARATOR}avail ", "muted"),
-        Span(numbers.size(available.seen, missing), _role(available)),
+    parts: list[Part] = [
+        (
+            Span(" host ", "muted"),
+            Span(f"{numbers.size(used, missing)} of {numbers.size(total.seen, missing)} ", _role(total)),
+            Span(filled, "bar"),
+            Span(rest, "faint"),
+        ),
+        (Span("avail ", "muted"), Span(numbers.size(available.seen, missing), _role(available))),
+        (
+            Span("pools ", "muted"),
+            Span(f"{numbers.size(pools.seen, missing)}/{numbers.size(pools.planned, missing)}", _role(pools)),
+        ),
     ]
-    headrooms = [shown for shown in node.lines if shown.line.startswith("numa.") and shown.line.endswith(".headroom")]
-    for shown in headrooms:
-        begin += [
-            Span(f"{SEPARATOR}n{shown.line.split('.')[1]} ", "muted"),
-            Span(numbers.size(shown.seen, missing), _role(shown)),
-        ]
-    if headrooms:
-        begin.append(Span(" free", "muted"))
     pressure = node.line("host.pressure")
     if pressure.seen is not None:
-        begin += [Span(f"{SEPARATOR}psi ", "muted"), Span(f"{pressure.seen:.1f} %", "text")]
-    return fit(line(*begin), width, glyphs.more)
+        parts.append((Span("psi ", "muted"), Span(f"{pressure.seen:.1f} %", "text")))
+    headrooms = [shown for shown in node.lines if shown.line.startswith("numa.") and shown.line.endswith(".headroom")]
+    for shown in headrooms:
+        name = f"n{shown.line.split('.')[1]} free "
+        parts.append((Span(name, "muted"), Span(numbers.size(shown.seen, missing), _role(shown))))
+    return whole_parts(parts, width, glyphs.more)
 
 
 def draw_tiers(verdict: Verdict, width: int, glyphs: Glyphs) -> TextLine:
     """Where prefill tokens came from, what moved between the tiers, how long users wait."""
     tiers, transfers, missing = verdict.tiers, verdict.transfers, glyphs.missing
-    spans: list[Span | str] = [Span(" hits ", "muted")]
+    hits: list[Span | str] = [Span(" hits ", "muted")]
     for name, share in (
         ("L1", tiers.device_hit),
         ("L2", tiers.host_hit),
         ("L3", tiers.storage_hit),
         ("miss", tiers.miss),
     ):
-        spans += [Span(f"{name} ", "muted"), f"{numbers.percent(share, missing, 1)}  "]
-    spans += [Span("%", "muted")]
+        hits += [Span(f"{name} ", "muted"), f"{numbers.percent(share, missing, 1)}  "]
+    parts: list[Part] = [[*hits, Span("%", "muted")]]
+    ttft = verdict.servers[0].service.ttft_seconds if len(verdict.servers) == 1 else None
+    if ttft is not None and ttft.p50 is not None:
+        times = (numbers.seconds(ttft.p50, missing), Span(" p99 ", "muted"), numbers.seconds(ttft.p99, missing))
+        parts.append((Span("ttft p50 ", "muted"), *times))
     for name, rate in (
         ("L1>L2", transfers.backup_bytes_per_second),
         ("L2>L1", transfers.load_back_bytes_per_second),
         ("L3>L2", transfers.prefetch_bytes_per_second),
     ):
         if rate is not None:
-            spans += [Span(f"{SEPARATOR}{name} ", "muted"), numbers.rate(rate, missing)]
-    ttft = verdict.servers[0].service.ttft_seconds if len(verdict.servers) == 1 else None
-    if ttft is not None and ttft.p50 is not None:
-        spans += [
-            Span(f"{SEPARATOR}ttft p50 ", "muted"),
-            numbers.seconds(ttft.p50, missing),
-            Span(" p99 ", "muted"),
-            numbers.seconds(ttft.p99, missing),
-        ]
+            parts.append((Span(f"{name} ", "muted"), numbers.rate(rate, missing)))
     running = verdict.node.line("requests.running").seen
     if running is not None:
         queued = verdict.node.line("requests.queued").seen
-        spans += [Span(f"{SEPARATOR}running ", "muted"), f"{running:.0f}"]
-        spans += [Span(" queued ", "muted"), f"{queued:.0f}" if queued is not None else missing]
-    return fit(line(*spans), width, glyphs.more)
+        waiting = f"{queued:.0f}" if queued is not None else missing
+        parts.append((Span("running ", "muted"), f"{running:.0f}", Span(" queued ", "muted"), waiting))
+    return whole_parts(parts, width, glyphs.more)
 
 
 def draw_sources(sources: Sequence[SourceState], now: float, width: int, glyphs: Glyphs) -> TextLine:

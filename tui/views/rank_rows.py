@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -9,7 +10,7 @@ from ranktop.finding import SEVERITIES
 from ranktop.reconcile.verdict import RankVerdict, ServerVerdict, Verdict
 from tui.draw.glyphs import Glyphs
 from tui.draw.spans import Span, TextLine, fit, line, plain
-from tui.views.columns import Look, fitting, header, rank_columns, row, scales
+from tui.views.columns import Look, chosen, fitting, header, rank_columns, row, scales
 from tui.views.sorting import arranged
 from tui.views.view import UNSORTED, RankTarget, Row, Sort
 
@@ -24,14 +25,16 @@ class Grid(NamedTuple):
     rows: tuple[Row, ...]
 
 
-def draw_grid(verdict: Verdict, width: int, glyphs: Glyphs, sort: Sort = UNSORTED, keep: str = "") -> Grid:
+def draw_grid(
+    verdict: Verdict, width: int, glyphs: Glyphs, sort: Sort = UNSORTED, keep: str = "", wanted: Sequence[str] = ()
+) -> Grid:
     """All ranks of the node. With several servers each has a line of its own above its ranks.
 
-    `keep` filters: a rank stays when its tag, server, state or finding contains the text.
+    `keep` filters: a rank stays when its tag, server, state or finding contains the text. `wanted` are columns by key.
     """
     look = Look(glyphs, scales(verdict.ranks), _states(verdict, glyphs))
     longest = max((len(rank.rank) for rank in verdict.ranks), default=4)
-    columns = fitting(rank_columns(min(_LONGEST_TAG, max(4, longest))), width)
+    columns = fitting(chosen(rank_columns(min(_LONGEST_TAG, max(4, longest))), wanted), width)
     rows: list[Row] = []
     several = len(verdict.servers) > 1
     for server in verdict.servers:

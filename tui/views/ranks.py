@@ -19,7 +19,7 @@ class RanksView:
 
     def draw(self, frame: Frame) -> Page:
         verdict, width, glyphs = frame.verdict, frame.width, frame.glyphs
-        grid = draw_grid(verdict, width - 2, glyphs, frame.sort, frame.filter)
+        grid = draw_grid(verdict, width - 2, glyphs, frame.sort, frame.filter, frame.columns)
         head: tuple[TextLine, ...] = (
             draw_host(verdict, width, glyphs),
             draw_tiers(verdict, width, glyphs),

@@ -101,6 +101,8 @@ class Frame(NamedTuple):
     rank: RankTarget | None = None
     """The rank that was chosen last: Budget shows its waterfall."""
     events: tuple[Happening, ...] = ()
+    columns: tuple[str, ...] = ()
+    """Of the rank grid, in this order; all if empty."""
     own: OwnCost | None = None
     """What ranktop itself costs; None in a replay."""
     differences: Differences = NO_DIFFERENCES
