@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import traceback
 from abc import abstractmethod
 from collections.abc import Callable
 from typing import ClassVar
 
+from rich.text import Text
 from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
 
+from ranktop.printable import printable
 from tui.actions import VIEWS
 from tui.draw.glyphs import Glyphs
 from tui.moment import parse_time
@@ -21,6 +24,8 @@ from tui.themes import ThemeColors
 from tui.trails import Trails
 from tui.views.view import View
 from tui.widgets.ask import Ask
+
+_MOST_LETTERS = 8000
 
 
 class Viewer(App[None]):
@@ -43,6 +48,10 @@ class Viewer(App[None]):
         for theme in themes:
             self.register_theme(textual_theme(theme))
         self.theme = themes[0].name
+
+    def _fatal_error(self) -> None:
+        """A defect of our own. Textual would print the local variables, which hold what was read, as it came."""
+        self.panic(Text(printable(traceback.format_exc()[-_MOST_LETTERS:])))
 
     @abstractmethod
     def _draw(self) -> None:
