@@ -9,11 +9,14 @@ import logging
 import socket
 import threading
 import time
+import traceback
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 
+from collectors.secrets import prose_without_secrets
+from ranktop.printable import printable
 from ranktop.sample import Collector, Event, NoData, Processes, Sample, ServerProcess, SourceError, SourceState
 
 Group = Sequence[Collector]
@@ -27,6 +30,7 @@ _FIRST_PROCESSES_SECONDS = 0.5
 _FIRST_PAINT_SECONDS = 0.1
 """To judge and draw the first sample."""
 _MOST_DETAIL_CHARACTERS = 500
+_MOST_LETTERS = 8000
 
 _log = logging.getLogger(__name__)
 
@@ -193,8 +197,10 @@ class Poller:
             state, code, detail = "error", reason.code, str(reason)
         except Exception as reason:
             # The thread must outlive a defect of one collector: its row says what happened, and it is read again.
-            _log.exception("collector %s", collector.name)
-            state, code, detail = "error", "defect", f"{collector.name}: {type(reason).__name__}: {reason} (a defect)"
+            # What it says may quote what was read.
+            _log.error("collector %s: %s", collector.name, printable(_safe(traceback.format_exc())))
+            said = f"{collector.name}: {type(reason).__name__}: {_safe(str(reason))} (a defect)"
+            state, code, detail = "error", "defect", said
         took = time.monotonic() - started
         self._store(key, collector, stop, state, code, detail, took, value)
 
@@ -274,3 +280,10 @@ def _judge(state: SourceState, now: float, reading_for: float | None) -> SourceS
     if state.state == "ok" and at is not None and now - at > STALE_PERIODS * state.period_seconds + 1:
         return msgspec.structs.replace(state, state="stale", code="stale", detail=f"last read {now - at:.0f} s ago")
     return state
+
+
+def _safe(text: str) -> str:
+    """Of a text that nobody foresaw: its ends, without secrets."""
+    half = _MOST_LETTERS // 2
+    kept = text if len(text) <= _MOST_LETTERS else f"{text[:half]} ... {text[-half:]}"
+    return prose_without_secrets(kept)

@@ -62,7 +62,7 @@ def _commands() -> Iterator[str]:
 
 
 def _command(name: str, command: click.Command) -> Iterator[str]:
-    context = click.Context(command, info_name=name)
+    context = click.Context(command, info_name=name, parent=click.Context(cli))
     yield f".SS {_text(' '.join([name, *command.collect_usage_pieces(context)]))}"
     for paragraph in re.split(r"\n\s*\n", (command.help or "").strip()):
         if paragraph.lstrip().startswith("\b"):
@@ -71,7 +71,7 @@ def _command(name: str, command: click.Command) -> Iterator[str]:
         else:
             yield f".PP\n{_text(' '.join(paragraph.split()))}"
     records = [record for param in command.get_params(context) if (record := param.get_help_record(context))]
-    yield _pairs((names, " ".join(text.split())) for names, text in records if names != "-h, --help" and text)
+    yield _pairs((names, " ".join(text.split())) for names, text in records if not names.endswith("--help") and text)
     if isinstance(command, click.Group):
         for inner in command.list_commands(context):
             found = command.get_command(context, inner)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import itertools
+import traceback
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import ClassVar
 
+from rich.text import Text
 from textual.app import SystemCommand
 from textual.binding import BindingType
 from textual.screen import Screen
 
+from ranktop.printable import printable
 from tui.actions import SHOW_VIEWS, VIEWS
 from tui.draw.glyphs import Glyphs
 from tui.keys import Action, bindings, rebound, shown_keys
@@ -23,6 +26,8 @@ from tui.terminal.held import HeldApp
 from tui.themes import ThemeColors
 from tui.views.view import View
 from tui.widgets.ask import Ask
+
+_MOST_LETTERS = 8000
 
 
 class Viewer(HeldApp):
@@ -46,6 +51,10 @@ class Viewer(HeldApp):
         self._palette = self._next_palette()
         self._stack: list[View] = [VIEWS[0]]
         self._filter = ""
+
+    def _fatal_error(self) -> None:
+        """A defect of our own. Textual would print the local variables, which hold what was read, as it came."""
+        self.panic(Text(printable(traceback.format_exc()[-_MOST_LETTERS:])))
 
     @abstractmethod
     def _draw(self) -> None:

@@ -30,7 +30,7 @@ NOISE_BYTES = 8e6
 """What a minute, in which everything still fills, may take."""
 KEYS = (b"1", b"2", b"3", b"4", b"5", b"6", b"7", b"8", b"9", b"1", b"\r", b"\x1b", b" ", b"\x1b[D", b" ", b"s")
 
-pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("demo")]
+pytestmark = [pytest.mark.e2e, pytest.mark.xdist_group("soak")]
 
 
 def _rss_bytes(pid: int) -> int:

@@ -7,6 +7,8 @@ import html.parser
 import io
 import json
 import re
+import subprocess
+import sys
 import unicodedata
 from collections.abc import Iterator
 from functools import cache
@@ -22,6 +24,8 @@ from ranktop.cli.check_markdown import check_markdown
 from ranktop.cli.check_text import check_text
 from ranktop.cli.documents import check_document, encode
 from ranktop.cli.plain import changes, status
+from ranktop.fleet.look import Fleet
+from ranktop.fleet.rows import NodeRow, OpenFinding
 from ranktop.printable import printable
 from ranktop.reconcile import Reconciler, Verdict
 from ranktop.recording.marks import Mark
@@ -33,6 +37,9 @@ from tui.app import RanktopApp
 from tui.draw.glyphs import UNICODE
 from tui.themes import load_theme
 from tui.timekeys import LiveTime
+from tui.trails import Trails
+from tui.views.fleet import FLEET_SORT, FleetView, fleet_verdict
+from tui.views.view import Frame
 from tui.widgets.lines import Lines
 
 EVIL = (
@@ -256,3 +263,46 @@ def test_surrogates_of_odd_file_names_can_be_printed() -> None:
     assert printable("a\udcff") == "a\\udcff"
     printable("a\udcff\U000e0041").encode()
     assert msgspec.json.decode(f'"{printable(chr(0x9B))}"') == "\x9b"
+
+
+CRASHING = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from trust.test_hostile_text import EVIL, hostile
+from ranktop.reconcile import Reconciler
+from support.feed import StoryFeed
+from tui.app import RanktopApp
+from tui.draw.glyphs import UNICODE
+from tui.themes import load_theme
+from tui.timekeys import LiveTime
+
+def judge(sample):
+    local = "a local variable, as it came"
+    raise ValueError(EVIL)
+
+RanktopApp(LiveTime(StoryFeed([hostile(0.0)]), judge), [load_theme("night")], UNICODE).run(headless=True)
+"""
+
+
+def test_a_crash_of_the_screen_shows_no_variables_and_steers_no_terminal() -> None:
+    tests = Path(__file__).parents[1]
+    done = subprocess.run(
+        [sys.executable, "-c", CRASHING, str(tests)], capture_output=True, text=True, timeout=60, cwd=tests.parent
+    )
+    said = done.stdout + done.stderr
+    assert "ValueError: =cmd" in said
+    assert "a local variable, as it came" not in said.replace('local = "a local variable, as it came"', "")
+    assert is_harmless(re.sub(r"\x1b\[[0-9;?]*[a-z]|\x07", "", said.replace("\r", "")))
+    assert "]0;owned" in said, "as text"
+    assert "\x1b]0;" not in said
+
+
+def test_the_fleet_draws_what_prometheus_says_as_text() -> None:
+    """Labels of a Prometheus that somebody else fills: instance, group, codes."""
+    row = NodeRow(EVIL, "ranktop", group=EVIL, severity="breach", findings=(OpenFinding(EVIL, "breach", 2),))
+    gone = NodeRow(EVIL + "2", "gone", group=EVIL)
+    seen = Fleet(0.0, (row, gone))
+    frame = Frame(fleet_verdict(seen, EVIL, None), 120, UNICODE, Trails(), FLEET_SORT)
+    drawn = "\n".join("".join(span.text for span in one.line) for one in FleetView(seen).draw(frame).rows)
+    assert "cmd" in drawn
+    assert is_harmless(drawn)

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import tarfile
+import time
 from collections.abc import Callable, Generator, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -145,6 +146,17 @@ def _check(*options: str) -> Callable[[int, Path], bytes]:
     return lambda pid, folder: _run(folder, "check", *options, "--pid", str(pid), "--window", "1")
 
 
+_LAUNCH = (
+    "python -m sglang.launch_server --model-path zai-org/GLM-5.2-FP8 --tp-size 2 --hicache-size 1 "
+    f"--enable-hierarchical-cache --api-key {KEYS['launch']} --admin-api-key={KEYS['launch_equals']}"
+)
+
+
+def _manifest(_: int, folder: Path) -> bytes:
+    path = folder / "canary.yaml"
+    return _run(folder, "plan", "--manifest", str(path), "--overwrite", "--", _LAUNCH) + path.read_bytes()
+
+
 OUTPUTS: dict[str, Callable[[int, Path], bytes]] = {
     "check": _check(),
     "check --json": _check("--json"),
@@ -153,7 +165,16 @@ OUTPUTS: dict[str, Callable[[int, Path], bytes]] = {
     "export": lambda pid, folder: _run(folder, "export", str(_recorded(pid, folder)), "--format", "jsonl"),
     "report": _report,
     "bundle": _bundle,
-    "preflight": lambda pid, folder: _run(folder, "doctor", codes=(0, 1, 2, 3)),
+    "export csv": lambda pid, folder: _run(folder, "export", str(_recorded(pid, folder))),
+    "doctor": lambda pid, folder: _run(folder, "doctor"),
+    "why": lambda pid, folder: _run(folder, "why", "--log", str(folder / "server.log"), codes=(0, 1, 3)),
+    "inspect": lambda pid, folder: _run(folder, "inspect", str(folder / "server.log"), codes=(0, 1, 3)),
+    "inspect --json": lambda pid, folder: _run(
+        folder, "inspect", "--json", str(folder / "server.log"), codes=(0, 1, 3)
+    ),
+    "plan": lambda pid, folder: _run(folder, "plan", "--", _LAUNCH),
+    "plan --manifest": _manifest,
+    "preflight": lambda pid, folder: _run(folder, "preflight", "--", _LAUNCH),
     "state": lambda pid, folder: b"".join(
         path.read_bytes() for path in (folder / "state").rglob("*") if path.is_file()
     ),
@@ -230,3 +251,50 @@ def test_a_wrong_key_is_not_repeated(tmp_path: Path) -> None:
     for url in (f"http://me:{KEYS['own']}@127.0.0.1:1", f"http://127.0.0.1:1/?api_key={KEYS['own']}"):
         said = _run(tmp_path, "check", "--url", url, "--window", "0", codes=(2, 3))
         assert KEYS["own"].encode() not in said
+
+
+def test_a_prometheus_server_gets_the_token_and_no_screen_does(tmp_path: Path) -> None:
+    """Of a server that answers nonsense, and of one that is gone; an address with a key in it is refused."""
+    http = ThreadingHTTPServer(("127.0.0.1", 0), _Server)
+    Thread(target=http.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+    address = f"127.0.0.1:{http.server_port}"
+    for url in (f"http://me:{KEYS['info_url']}@{address}", f"http://{address}", "http://127.0.0.1:1"):
+        for command in (
+            ["fleet", "--prometheus", url, "--once"],
+            ["why", "--prometheus", url],
+            ["record", "--from-prometheus", url, "--instance", "a:1", "-o", str(tmp_path / "a.rtop")],
+        ):
+            done = subprocess.run(
+                [str(RANKTOP), *command],
+                capture_output=True,
+                timeout=60,
+                stdin=subprocess.DEVNULL,
+                env=os.environ | {"RANKTOP_PROMETHEUS_TOKEN": KEYS["own"], "HOME": str(tmp_path)},
+                check=False,
+            )
+            assert done.stdout + done.stderr != b""
+            assert b"PLANTED" not in done.stdout + done.stderr, command
+    http.shutdown()
+    http.server_close()
+
+
+def test_a_defect_of_a_collector_quotes_no_key(caplog: pytest.LogCaptureFixture) -> None:
+    """Neither its row nor the log, though the exception quotes what was read."""
+    from collectors.poller import Poller
+
+    class Defective:
+        name, part, server, period_seconds = "odd", "gpus", None, 0.05
+
+        def read(self, processes: object, now: float) -> object:
+            raise ValueError(f"invalid: --api-key {KEYS['launch']} https://me:{KEYS['info_url']}@x/")
+
+    poller = Poller([[Defective()]], lambda _: [])  # type: ignore[list-item]
+    poller.start()
+    deadline = time.monotonic() + 10
+    while not (found := [one for one in poller.sample().sources if (one.name, one.state) == ("odd", "error")]):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    poller.stop()
+    assert "ValueError: invalid" in found[0].detail
+    assert "ValueError: invalid" in caplog.text
+    assert "PLANTED" not in found[0].detail + caplog.text
