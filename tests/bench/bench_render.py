@@ -47,7 +47,7 @@ def rows() -> Iterator[Row]:
     found = list(measured("render", processes=1, runs=5))
     theirs = {row.name: row.value for row in found if row.name.endswith(_PEER)}
     for row in found:
-        peer = theirs.get(row.name.replace(VIEWS[0].name, _PEER))
+        peer = theirs.get(row.name.removesuffix(VIEWS[0].name) + _PEER)
         if row.name not in theirs:
             yield row.beside(Peer("textual.DataTable", peer)) if peer is not None else row
 
