@@ -21,8 +21,8 @@ import pyperf
 
 from tests.bench.rows import Row, of_runs
 
-_RUNS = ("--processes=2", "--values=3", "--warmups=1", "--loops=1", "--quiet", "--copy-env")
-"""Six runs. `loops` is 1 as every case knows how many calls make a run."""
+_OPTIONS = ("--warmups=1", "--loops=1", "--quiet", "--copy-env")
+"""`loops` is 1 as every case knows how many calls make a run."""
 
 _PER_SECOND = {"s": 1.0, "ms": 1e3, "us": 1e6}
 
@@ -43,11 +43,14 @@ class Case(NamedTuple):
     timer: Callable[[], float] = time.process_time
 
 
-def measured(part: str, *arguments: str, environment: Mapping[str, str] | None = None) -> Iterator[Row]:
-    """A row of every case of the part. `arguments` must not begin with a dash."""
+def measured(
+    part: str, *arguments: str, environment: Mapping[str, str] | None = None, processes: int = 2, runs: int = 3
+) -> Iterator[Row]:
+    """A row of every case of the part, of so many runs in each process. `arguments` must not begin with a dash."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "figures.json"
-        command = [sys.executable, "-m", "tests.bench.micro", part, *arguments, *_RUNS, f"--output={path}"]
+        options = [f"--processes={processes}", f"--values={runs}", *_OPTIONS, f"--output={path}"]
+        command = [sys.executable, "-m", "tests.bench.micro", part, *arguments, *options]
         subprocess.run(command, check=True, env=bare_environment() | (environment or {}), stdout=subprocess.DEVNULL)
         found = {bench.get_name(): bench.get_values() for bench in pyperf.BenchmarkSuite.load(str(path))}
     for case in _cases(part, arguments):
