@@ -116,30 +116,25 @@ def _dict(inner: list[Layout]) -> Build:
 
 
 def _struct(inner: dict[str, Any]) -> Build:
-    numbers, words = inner["n"], inner["w"]
+    numbers, words = len(inner["n"]), len(inner["w"])
+    names = [*inner["n"], *inner["w"]]
     parts = [(name, builder(layout)) for name, layout in inner["c"].items()]
 
     def structs(source: Source, count: int) -> list[Any]:
-        values = _records(numbers, source.numbers, count)
-        if words:
-            for value, fields in zip(values, _records(words, source.words, count), strict=True):
-                value.update(fields)
+        if names:
+            # zip takes a row at a time from the one iterator that stands in several of its places.
+            number = iter(taken(source.numbers, count * numbers))
+            word = iter(taken(source.words, count * words))
+            rows = zip(*repeat(number, numbers), *repeat(word, words), strict=True)
+            values = [dict(zip(names, row, strict=True)) for row in rows]
+        else:
+            values = [{} for _ in range(count)]
         for name, build in parts:
             for value, field in zip(values, build(source, count), strict=True):
                 value[name] = field
         return values
 
     return structs
-
-
-def _records(names: list[str], source: Iterator[Any], count: int) -> list[dict[str, Any]]:
-    """So many dicts of these fields."""
-    if not names:
-        return [{} for _ in range(count)]
-    left = iter(taken(source, count * len(names)))
-    # zip takes a row at a time from the one iterator that stands in all its places.
-    rows = zip(*repeat(left, len(names)), strict=True)
-    return [dict(zip(names, row, strict=True)) for row in rows]
 
 
 _BUILDERS: dict[str, Callable[[Any], Build]] = {

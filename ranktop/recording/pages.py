@@ -22,6 +22,9 @@ _SMALLEST_PAGE_BYTES = 512
 _WAL_HEADER_BYTES = 32
 _WAL_FRAME_BYTES = 24
 _MAX_FILE_BYTES = 16 << 30
+_MAX_LOG_BYTES = 64 << 20
+"""A recorder's log has 4 MB: of a larger one nobody wants to wait for the sums."""
+
 _MAX_COLUMNS = 64
 _INT_BYTES = (0, 1, 2, 3, 4, 6, 8)
 
@@ -39,6 +42,40 @@ def rows_of(path: str, *, log_only: bool = False) -> Iterator[tuple[int, Payload
         for pages in _layouts(main, log):
             if not log_only or pages.is_log:
                 yield from _payloads(pages)
+
+
+def is_log_damaged(path: str) -> bool:
+    """Whether the write-ahead log of that file holds frames that SQLite leaves out: from the first bad sum on.
+
+    Sums as in sqlite.org/fileformat2.html, section 4.2. RecordingError when the log is there and cannot be read.
+    """
+    with ExitStack() as files:
+        log = _open(files, f"{path}-wal")
+        if not log or len(log) > _MAX_LOG_BYTES:
+            return bool(log)
+        order = ">" if log[3] & 1 else "<"
+        stride = int.from_bytes(log[8:12], "big") + _WAL_FRAME_BYTES
+        sums = _sums(log[:24], order, (0, 0))
+        if sums != struct.unpack(">II", log[24:32]):
+            return True
+        for offset in range(_WAL_HEADER_BYTES, len(log) - stride + 1, stride):
+            if log[offset + 8 : offset + 16] != log[16:24]:
+                # What stands from here on is of an earlier round, unless more of this one follows.
+                later = range(offset + stride, len(log) - stride + 1, stride)
+                return any(log[place + 8 : place + 16] == log[16:24] for place in later)
+            sums = _sums(log[offset : offset + 8] + log[offset + _WAL_FRAME_BYTES : offset + stride], order, sums)
+            if sums != struct.unpack(">II", log[offset + 16 : offset + 24]):
+                return True
+    return False
+
+
+def _sums(data: bytes, order: str, sums: tuple[int, int]) -> tuple[int, int]:
+    first, second = sums
+    words = iter(struct.unpack(f"{order}{len(data) // 4}I", data))
+    for one, other in zip(words, words, strict=True):
+        first = (first + one + second) & 0xFFFFFFFF
+        second = (second + other + first) & 0xFFFFFFFF
+    return first, second
 
 
 class _Pages:

@@ -18,7 +18,7 @@ from ranktop.recording.encoder import MAX_TAIL_DISTANCE, TailPart
 from ranktop.recording.errors import Damaged
 from ranktop.recording.index import Index, Span
 from ranktop.recording.notes import SAMPLE, Note
-from ranktop.recording.pages import rows_of
+from ranktop.recording.pages import is_log_damaged, rows_of
 from ranktop.recording.schema import KnownSchema
 from ranktop.recording.tables import BLOCK, CHUNK, EVENT, META, SERIES, TAIL, Table
 from ranktop.sample import Event, Sample
@@ -193,6 +193,8 @@ class Recording:
             and TAIL.holds(row := TAIL.as_sqlite_gives(rowid, payload))
             and row[0] > last
         }
+        if not lost and is_log_damaged(self.path):
+            self._note_damage("its write-ahead log is damaged near its end: the last samples may not be shown")
         if lost:
             self._note_damage(f"{len(lost)} samples of its write-ahead log are not shown (--salvage reads them)")
 

@@ -148,6 +148,22 @@ def test_one_flipped_bit(original: Original, tmp_path: Path, name: str) -> None:
     assert worst >= len(original.samples) - MINUTE_SAMPLES
 
 
+def test_damage_in_the_last_row_of_a_log_is_told(original: Original, tmp_path: Path) -> None:
+    path, whole = tmp_path / "a.rtop", Path(f"{original.killed}-wal").read_bytes()
+    for place in range(len(whole) - 5 * 4120 + 700, len(whole), 4120):
+        log = bytearray(whole)
+        log[place] ^= 16
+        shutil.copy(original.killed, path)
+        Path(f"{path}-wal").write_bytes(log)
+        look(original, path)
+        with Recording(str(path)) as recording:
+            assert "write-ahead log" in recording.damage[0]
+    shutil.copy(original.killed, path)
+    Path(f"{path}-wal").write_bytes(whole)
+    with Recording(str(path)) as recording:
+        assert recording.damage == []
+
+
 def test_a_damaged_row_of_the_tail_takes_ten_samples_with_it_at_most(tmp_path: Path) -> None:
     path, samples = str(tmp_path / "a.rtop"), list(SyntheticNode(ranks=1).samples(45))
     writer = Writer(path, {})
