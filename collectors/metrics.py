@@ -17,8 +17,8 @@ from ranktop.reconcile.families import SERIES_NAMES
 from ranktop.sample import MetricsPage, Processes, SourceError
 
 DEFAULT_PERIOD_SECONDS = 5.0
-SHARE_OF_SERVER = 50
-"""A scrape is never closer than this many times its own response time: at most 2 % of the server's HTTP process."""
+SHARE_OF_SERVER = 100
+"""A scrape is never closer than this many times its own response time: at most 1 % of the server's HTTP process."""
 
 AFTER_TIMEOUT_SECONDS = 30.0
 """A server that did not answer in time still works on the scrape when it comes back: they must not pile up."""
@@ -52,7 +52,7 @@ class MetricsCollector:
 
     @property
     def period_seconds(self) -> float:
-        """The asked cadence, or 50 times the last response time if that is longer; 30 s after a time-out."""
+        """The asked cadence, or 100 times the last response time if that is longer; 30 s after a time-out."""
         busy = AFTER_TIMEOUT_SECONDS if self._timed_out else self._share * self._took_seconds
         return max(self._least_period_seconds, busy)
 

@@ -115,7 +115,7 @@ _OPTIONS = (
         default=None,
         type=click.FloatRange(1, 300),
         metavar="SECONDS",
-        help="Least time between two metrics pages, default 5; never closer than 50x the server's response time.",
+        help="Least time between two metrics pages, default 5; never closer than 100x the server's response time.",
     ),
 )
 

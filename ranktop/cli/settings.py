@@ -25,7 +25,7 @@ class Cadence(Struct, frozen=True, forbid_unknown_fields=True):
     interval_seconds: float = 1.0
     """Host, GPUs, NUMA."""
     scrape_seconds: float = 5.0
-    """Metrics pages; never closer than 50 times the response time whatever is set."""
+    """Metrics pages; never closer than 100 times the response time whatever is set."""
 
 
 class ScreenSettings(Struct, frozen=True, forbid_unknown_fields=True):
