@@ -53,8 +53,8 @@ def _check_file(path: str) -> None:
         raise RecordingError(f"{path}: cannot be read: {problem.strerror}") from problem
     if not stat.S_ISREG(status.st_mode):
         raise RecordingError(f"{path}: is no regular file")
-    if status.st_size == 0:
-        # SQLite would take it for a new database and remove the log beside it, whatever that holds.
+    if status.st_size <= 1:
+        # SQLite takes both sizes for a new database and removes the log beside it, whatever that holds.
         raise RecordingError(f"{path}: is empty (with a {os.path.basename(path)}-wal beside it: try --salvage)")
 
 
