@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from importlib import resources
 from pathlib import Path
 
@@ -101,7 +102,7 @@ def test_the_users_keys_columns_and_themes(monkeypatch: pytest.MonkeyPatch, tmp_
     )
     settings = load_settings({"HOME": str(tmp_path)}, folder / "none")
     chosen = screen_choice(settings, None, False, True)
-    assert [theme.name for theme in chosen.themes[:2]] == ["mine", "night"]
+    assert [theme.name for theme in itertools.islice(chosen.themes, 2)] == ["mine", "night"]
     assert chosen.columns == ("rank", "state")
     assert chosen.keys == {"pause": "p,space"}
     (folder / "themes" / "bad.toml").write_text("name =")
