@@ -29,6 +29,8 @@ def main() -> None:
         _pin(address, size)
     child = os.fork() if kind == "fork" else None
     if child == 0:
+        # A fork does not inherit it.
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)
         signal.pause()
     print(json.dumps({"pid": os.getpid(), "address": address, "child": child}), flush=True)
     while True:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from ranktop.reconcile.compare import compare, reading
 from ranktop.reconcile.thresholds import Thresholds
 from ranktop.reconcile.verdict import Line
-from ranktop.sample import Placement
+from ranktop.sample import Placement, share_interval_percent
 
 _NEAR_DISTANCE = 16
 """Up to here SLIT distances mean another part of the same socket (SNC, NPS): facts host-memory section c."""
@@ -23,6 +23,7 @@ def local_line(
     if gpu_node is None:
         return reading("numa.local", None, unit="percent", source=None, missing="the GPU's NUMA node is not known")
     close = sum(pages for placement in placements for node, pages in placement.pages_by_node if node in near)
+    low, high = share_interval_percent(close, sampled)
     source = "simulated" if any(placement.source == "simulated" for placement in placements) else "measured"
     return compare(
         "numa.local",
@@ -31,7 +32,7 @@ def local_line(
         unit="percent",
         tolerance=thresholds.numa_far_percent,
         source=source,
-        detail=f"{sampled} pages sampled, GPU on node {gpu_node}",
+        detail=f"GPU on node {gpu_node}, {sampled} pages: {low:.0f} to {high:.0f} %",
     )
 
 
