@@ -111,7 +111,12 @@ def _host(pid: int) -> dict[str, Collector]:
     from collectors.registry import local_groups
 
     groups = local_groups(proc_root="/proc", sys_root="/sys", only_pids=[pid])
-    return {made.name: made for group in groups for made in group if made.name not in ("nvml", "xid")}
+    return {
+        made.name: made
+        for group in (*groups.first, *groups.later)
+        for made in group
+        if made.name not in ("nvml", "xid")
+    }
 
 
 def _server(pid: int) -> dict[str, Collector]:
