@@ -56,11 +56,16 @@ def outstanding_pins_bytes(host: Host) -> int | None:
     return (host.foll_pin_acquired_pages - host.foll_pin_released_pages) * host.page_size_bytes
 
 
+def counts_of(host: Host) -> str:
+    """Whose counters these are: a simulated host's go on from nothing of the machine's that it stands on."""
+    return "" if host.source == "measured" else host.source
+
+
 def _host(host: Host) -> dict[LineKey, float | None]:
     swapped = host.swap_out_pages
     return {
-        ("", "", OOM_KILLS): host.oom_kill_count,
-        ("", "", SWAP_OUT): swapped * host.page_size_bytes if swapped is not None else None,
+        (counts_of(host), "", OOM_KILLS): host.oom_kill_count,
+        (counts_of(host), "", SWAP_OUT): swapped * host.page_size_bytes if swapped is not None else None,
         ("", "", PINS): outstanding_pins_bytes(host),
         **_pressure("", host.pressure),
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import struct
 import threading
+import time
 import urllib.request
 from collections import defaultdict
 from pathlib import Path
@@ -50,6 +51,20 @@ def _page(text: str) -> Page:
 
 @pytest.fixture(scope="module")
 def demo(node: DemoNode) -> Page:
+    """A page on which every rank has written: on a slow machine some do so later than others."""
+    ends = time.monotonic() + 30
+    while True:
+        page = _fetched(node)
+        if len(_pids(page)) == 8 or time.monotonic() > ends:
+            return page
+        time.sleep(0.2)
+
+
+def _pids(page: Page) -> set[str | None]:
+    return {dict(labels).get("pid") for name, labels in page.values if name == "sglang:num_retracted_reqs"}
+
+
+def _fetched(node: DemoNode) -> Page:
     with urllib.request.urlopen(node.url + "/metrics", timeout=10) as answer:
         assert answer.headers["Content-Type"].startswith("text/plain; version=0.0.4")
         return _page(answer.read().decode())
@@ -104,7 +119,7 @@ def test_radix_tokens_are_the_sum_over_ranks(demo: Page) -> None:
 
 
 def test_gauges_that_have_no_mode_carry_the_pid_of_their_rank(demo: Page, node: DemoNode) -> None:
-    pids = {dict(labels).get("pid") for name, labels in demo.values if name == "sglang:num_retracted_reqs"}
+    pids = _pids(demo)
     assert len(pids) == 8
     assert None not in pids
     assert str(node.pid) not in pids

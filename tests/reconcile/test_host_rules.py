@@ -262,6 +262,18 @@ def test_a_kill_without_the_kernels_log_is_counted() -> None:
     assert found(judge(story(3, lambda s: changes.host(s, oom_kill_count=4))), "HOST-OOM-KILL") == []
 
 
+def test_kills_of_the_machine_under_a_simulated_host_are_not_its_own() -> None:
+    """Between two stand-in nodes the machine's own counters show for a moment."""
+    between = moving(
+        4,
+        lambda s, at: changes.host(
+            s, oom_kill_count=3 if at == 2 else 0, source="measured" if at == 2 else "simulated"
+        ),
+    )
+    verdicts = [judge(between[: number + 1]) for number in range(len(between))]
+    assert [found(verdict, "HOST-OOM-KILL") for verdict in verdicts] == [[]] * len(between)
+
+
 def test_an_old_kill_is_history() -> None:
     old = events(samples.healthy(1), event("oom_kill", -4000, **KILL))
     assert found(judge([old]), "HOST-OOM-KILL") == []

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from ranktop.finding import Finding
-from ranktop.reconcile.counters import OOM_KILLS, RESIDENT_POOLS
+from ranktop.reconcile.counters import OOM_KILLS, RESIDENT_POOLS, counts_of
 from ranktop.reconcile.history import LineKey
 from ranktop.reconcile.rules.rule import Context
 from ranktop.reconcile.windows import gained_lately
@@ -91,7 +91,7 @@ def _counted(context: Context) -> Iterator[Finding]:
     ours = sum(gained_lately(context.history, (path, "", OOM_KILLS), seconds) for path in groups)
     on_host = 0
     if host is not None and host.oom_kill_count:
-        on_host = gained_lately(context.history, ("", "", OOM_KILLS), seconds)
+        on_host = gained_lately(context.history, (counts_of(host), "", OOM_KILLS), seconds)
     kills = ours or on_host
     if not kills:
         return

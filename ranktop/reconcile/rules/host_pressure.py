@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ranktop.finding import Finding
-from ranktop.reconcile.counters import PSI_FULL, PSI_SOME, SWAP_OUT
+from ranktop.reconcile.counters import PSI_FULL, PSI_SOME, SWAP_OUT, counts_of
 from ranktop.reconcile.rules.rule import Context
 from ranktop.reconcile.windows import held, span_seconds, steady_rate
 from ranktop.sample import Pressure
@@ -52,7 +52,7 @@ def host_swap(context: Context) -> Iterator[Finding]:
     if host is None or not host.swap_out_pages or not _all_ready(context):
         return
     limits = context.thresholds
-    track = context.history.track(("", "", SWAP_OUT), limits.sustained_seconds)
+    track = context.history.track((counts_of(host), "", SWAP_OUT), limits.sustained_seconds)
     rate = steady_rate(track, limits.sustained_seconds)
     if rate is None or rate <= limits.swap_out_bytes_per_second:
         return
