@@ -10,6 +10,7 @@ import json
 import re
 import shlex
 import subprocess
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -90,7 +91,10 @@ def test_every_panel_has_data(source: Prometheus, title: str, query: str) -> Non
 @pytest.mark.tools("prometheus")
 @pytest.mark.xdist_group("demo")
 def test_the_fleet_sees_the_demo_node_as_it_is(source: Prometheus) -> None:
-    (row,) = look(source, Scope()).rows
+    # At twenty times its speed a node looks hung for a minute when this machine is busy for three seconds.
+    ends = time.monotonic() + 60
+    while (row := look(source, Scope()).rows[0]).severity != "breach" and time.monotonic() < ends:
+        time.sleep(1)
     assert (row.instance, row.severity) == ("demo:9472", "breach")
     assert "HOST-POOL-OVER" in [finding.code for finding in row.findings]
     assert row.tiers.device_hit is not None
