@@ -49,6 +49,7 @@ class Viewer(HeldApp):
         self._themes = itertools.cycle(themes)
         self._glyphs = glyphs
         self._palette = self._next_palette()
+        self._main = MainScreen(self._palette, glyphs)
         self._stack: list[View] = [VIEWS[0]]
         self._filter = ""
 
@@ -69,7 +70,7 @@ class Viewer(HeldApp):
         """Show that time, and draw."""
 
     def get_default_screen(self) -> Screen[None]:
-        return MainScreen(self._palette, self._glyphs)
+        return self._main
 
     def on_mount(self) -> None:
         mind_signals(self.exit)
@@ -80,12 +81,6 @@ class Viewer(HeldApp):
 
     def on_main_screen_composed(self) -> None:
         self._draw()
-
-    @property
-    def _main(self) -> MainScreen:
-        screen = self.screen_stack[0]
-        assert isinstance(screen, MainScreen)
-        return screen
 
     def _push(self, view: View) -> None:
         self._stack.append(view)

@@ -495,3 +495,10 @@ async def test_what_is_shown_before_the_screen_has_its_parts_is_drawn_then() -> 
     async with app.run_test(size=(120, 40)) as pilot:
         await pilot.pause()
         assert "TP7" in screen_text(app)
+
+
+async def test_timers_that_run_while_it_closes_find_nothing_amiss(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tui.app, "TICK_SECONDS", 0.001)
+    for _ in range(10):
+        async with make_app(StoryFeed(samples.healthy)).run_test(size=(120, 40)) as pilot:
+            await pilot.pause()

@@ -23,6 +23,10 @@ from tui.views.view import Frame, Page, Row, Target, View
 from tui.widgets.lines import Lines
 
 
+_ORDER = ("top", "head", "body", "tail-head", "tail", "keys")
+_PARTS = frozenset(_ORDER)
+
+
 class Moment(NamedTuple):
     """Where in time the picture stands. `span` and `marks` draw the strip, which only shows away from live."""
 
@@ -69,13 +73,13 @@ class MainScreen(Screen[None]):
         self.post_message(self.Composed())
 
     def compose(self) -> ComposeResult:
-        for part in ("top", "head", "body", "tail-head", "tail", "keys"):
+        for part in _ORDER:
             yield Lines(self._palette, self._glyphs.pointer, id=part)
 
     def show(self, frame: Frame, view: View, moment: Moment) -> None:
         """Draw a frame through a view."""
         width, glyphs = self.size.width, self._glyphs
-        if width <= 0 or not self.children:
+        if width <= 0 or not self._has_parts:
             return
         top = [
             draw_title(
@@ -97,9 +101,14 @@ class MainScreen(Screen[None]):
 
     def show_keys(self, views: Sequence[tuple[str, str]], others: Sequence[tuple[str, str]], now: str) -> None:
         """The bottom line: views by number, the present one marked; then as many other keys as fit."""
-        if not self.children:
+        if not self._has_parts:
             return
         self._lines("keys").show([_keys(views, others, now, self.size.width, self._glyphs)])
+
+    @property
+    def _has_parts(self) -> bool:
+        """Timers run before Textual has made the parts, and on while it takes them away."""
+        return _PARTS <= {child.id for child in self.children}
 
     def use_palette(self, palette: Palette) -> None:
         """Another theme."""
@@ -133,8 +142,9 @@ class MainScreen(Screen[None]):
     def forget_cursor(self) -> None:
         """Another view starts at its top."""
         self._cursor = None
-        for part in ("body", "tail"):
-            self._lines(part).scroll_to(y=0, animate=False)
+        if self._has_parts:
+            for part in ("body", "tail"):
+                self._lines(part).scroll_to(y=0, animate=False)
 
     def chosen(self) -> Target | None:
         """What Enter opens."""
