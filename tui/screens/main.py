@@ -22,7 +22,6 @@ from tui.tools import RecorderStatus
 from tui.views.view import Frame, Page, Row, Target, View
 from tui.widgets.lines import Lines
 
-
 _ORDER = ("top", "head", "body", "tail-head", "tail", "keys")
 _PARTS = frozenset(_ORDER)
 
@@ -108,7 +107,7 @@ class MainScreen(Screen[None]):
     @property
     def _has_parts(self) -> bool:
         """Timers run before Textual has made the parts, and on while it takes them away."""
-        return _PARTS <= {child.id for child in self.children}
+        return {child.id for child in self.children} >= _PARTS
 
     def use_palette(self, palette: Palette) -> None:
         """Another theme."""
