@@ -28,7 +28,7 @@ from tui.asking import in_thread
 from tui.draw.glyphs import Glyphs
 from tui.fleet_actions import FLEET_ACTIONS
 from tui.keys import bindings
-from tui.screens.main import Moment
+from tui.moment import Moment
 from tui.themes import ThemeColors
 from tui.timeline import Mark, next_breach, previous_breach
 from tui.trails import Trails

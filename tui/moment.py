@@ -1,13 +1,28 @@
-"""Moments that a user asks for: a time of day, so long ago."""
+"""Moments: the one that is shown, and those that a user asks for."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from datetime import datetime, timedelta
+from typing import NamedTuple
+
+from tui.timeline import Mark
+from tui.tools import RecorderStatus
 
 _RELATIVE = re.compile(r"-\s*(\d+)\s*([smh]?)")
 _CLOCK = re.compile(r"(\d{1,2}):(\d{2})(?::(\d{2}))?")
 _UNIT_SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600}
+
+
+class Moment(NamedTuple):
+    """Where in time the picture stands. `span` and `marks` draw the strip, which only shows away from live."""
+
+    mode: str
+    when: float
+    span: tuple[float, float] | None = None
+    marks: Sequence[Mark] = ()
+    recording: RecorderStatus | None = None
 
 
 def parse_time(text: str, now: float) -> float | None:

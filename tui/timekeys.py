@@ -10,7 +10,7 @@ from ranktop.finding import Severity
 from ranktop.reconcile.verdict import Verdict
 from ranktop.sample import Sample, SampleFeed, TimeControl
 from tui.course import Course, Way
-from tui.screens.main import Moment
+from tui.moment import Moment
 from tui.timeline import LiveTimeline, Mark, next_breach, previous_breach
 from tui.views.view import NO_DIFFERENCES, Differences
 

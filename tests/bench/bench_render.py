@@ -30,8 +30,9 @@ from tests.bench.rows import Peer, Row
 from tui.actions import VIEWS
 from tui.draw.glyphs import UNICODE
 from tui.eventlog import EventLog
+from tui.moment import Moment
 from tui.palette import Palette
-from tui.screens.main import MainScreen, Moment
+from tui.screens.main import MainScreen
 from tui.themes import load_theme
 from tui.trails import Trails
 from tui.views.view import Frame, View

@@ -6,34 +6,22 @@ Views are pages of lines, not screens of widgets: switching costs a repaint, and
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, overload
+from typing import overload
 
 from textual.app import ComposeResult
 from textual.message import Message
 from textual.screen import Screen
 
 from tui.draw.glyphs import Glyphs
-from tui.draw.spans import Span, TextLine, fit, line
-from tui.draw.strip import draw_strip
-from tui.draw.title import draw_headline, draw_title
+from tui.draw.spans import TextLine
+from tui.draw.top import draw_keys, draw_top
+from tui.moment import Moment
 from tui.palette import Palette
-from tui.timeline import Mark
-from tui.tools import RecorderStatus
 from tui.views.view import Frame, Page, Row, Target, View
 from tui.widgets.lines import Lines
 
 _ORDER = ("top", "head", "body", "tail-head", "tail", "keys")
 _PARTS = frozenset(_ORDER)
-
-
-class Moment(NamedTuple):
-    """Where in time the picture stands. `span` and `marks` draw the strip, which only shows away from live."""
-
-    mode: str
-    when: float
-    span: tuple[float, float] | None = None
-    marks: Sequence[Mark] = ()
-    recording: RecorderStatus | None = None
 
 
 class LinesOf(Sequence[TextLine]):
@@ -80,14 +68,7 @@ class MainScreen(Screen[None]):
         width, glyphs = self.size.width, self._glyphs
         if width <= 0 or not self._has_parts:
             return
-        top = [
-            draw_title(
-                frame.verdict, width, glyphs, mode=moment.mode, shown_at=moment.when, recording=moment.recording
-            ),
-            draw_headline(frame.verdict, width, glyphs),
-        ]
-        if moment.span is not None:
-            top.append(draw_strip(moment.span, moment.marks, moment.when, width, glyphs))
+        top = draw_top(frame.verdict, moment, width, glyphs)
         self._page = view.draw(frame._replace(width=width))
         if self._cursor is not None and self._cursor >= len(self._targets()):
             self._cursor = None
@@ -102,7 +83,7 @@ class MainScreen(Screen[None]):
         """The bottom line: views by number, the present one marked; then as many other keys as fit."""
         if not self._has_parts:
             return
-        self._lines("keys").show([_keys(views, others, now, self.size.width, self._glyphs)])
+        self._lines("keys").show([draw_keys(views, others, now, self.size.width, self._glyphs)])
 
     @property
     def _has_parts(self) -> bool:
@@ -175,29 +156,3 @@ class MainScreen(Screen[None]):
 
     def _lines(self, part: str) -> Lines:
         return self.get_child_by_id(part, Lines)
-
-
-def _keys(
-    views: Sequence[tuple[str, str]], others: Sequence[tuple[str, str]], now: str, width: int, glyphs: Glyphs
-) -> TextLine:
-    """Views by number and as many other keys as fit, but always the first: without it nobody finds the rest."""
-    spans = _views(views, now, " ", "  ")
-    first = sum(len(text) for text in others[0]) + 1 if others else 0
-    if sum(len(span.text) for span in spans) + first > width:
-        spans = _views(views, now, "", " ")
-    room = width - sum(len(span.text) for span in spans)
-    for key, what in others:
-        need = len(key) + len(what) + 1
-        if need > room:
-            break
-        spans += [Span(key, "accent"), Span(f" {what}", "muted"), Span("  ")]
-        room -= need + 2
-    return fit(line(*spans), width, glyphs.more)
-
-
-def _views(views: Sequence[tuple[str, str]], now: str, between: str, after: str) -> list[Span]:
-    spans: list[Span] = [Span(" ")]
-    for key, name in views:
-        shown = name == now
-        spans += [Span(key, "accent"), Span(f"{between}{name}", "strong" if shown else "muted", shown), Span(after)]
-    return spans
