@@ -106,12 +106,20 @@ class Poller:
 
     def sample(self) -> Sample:
         self._first_sample.set()
+        with self._lock:
+            events, self._events = tuple(self._events), []
+        return self._composed(events)
+
+    def preview(self) -> Sample:
+        """What is known by now, without its events, which the next `sample` gives. Nobody's head start ends."""
+        return self._composed(())
+
+    def _composed(self, events: tuple[Event, ...]) -> Sample:
         now, monotonic = self._wall(), self._monotonic()
         real = time.monotonic()
         with self._lock:
             slots = dict(self._slots)
             reading_since = dict(self._reading_since)
-            events, self._events = tuple(self._events), []
         parts: dict[str, Any] = {}
         for (_, server), slot in slots.items():
             part = slot.state.part

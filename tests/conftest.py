@@ -23,7 +23,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.add_cleanup(lambda: shutil.rmtree(own, ignore_errors=True))
     os.environ |= {"XDG_STATE_HOME": own, "XDG_CONFIG_HOME": own}
     # Snapshots and widths must not depend on who runs the tests, and no test may see the user's own files.
-    for name in ("NO_COLOR", "COLORTERM", "SSH_CONNECTION", "RANKTOP_API_KEY"):
+    for name in ("NO_COLOR", "COLORTERM", "COLUMNS", "LINES", "SSH_CONNECTION", "RANKTOP_API_KEY"):
         os.environ.pop(name, None)
 
 

@@ -64,8 +64,10 @@ class RanktopApp(Viewer):
         self._own: OwnCost | None = None
 
     def on_mount(self) -> None:
-        self.call_after_refresh(self._tick)
         self.set_interval(TICK_SECONDS, self._tick)
+
+    def _begin(self) -> None:
+        self._tick()
 
     def _tick(self) -> None:
         """Goes on while the picture stands still or a modal is open."""

@@ -81,7 +81,6 @@ class FleetApp(Viewer):
 
     def on_mount(self) -> None:
         self.run_worker(self._keep_asking(), exit_on_error=True)
-        self.call_after_refresh(self._draw)
 
     async def _keep_asking(self) -> None:
         """One question after the other. A failure waits twice as long each time, so that nothing is hammered."""

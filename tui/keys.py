@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Collection, Iterable, Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from textual.binding import Binding
-from textual.keys import Keys
+if TYPE_CHECKING:
+    from textual.binding import Binding
 
 _SHOWN = {"pagedown": "pgdn", "pageup": "pgup", "escape": "esc", "comma": ","}
 _MODIFIERS = ("ctrl+", "shift+", "alt+")
-_NAMED = {key.value for key in Keys} | {"comma"}
 
 
 class KeysError(ValueError):
@@ -40,8 +39,20 @@ def shown_keys(action: Action) -> str:
     return " ".join(action._replace(keys=key).shown_key for key in action.keys.split(","))
 
 
+def view_keys(views: Iterable[Action]) -> list[tuple[str, str]]:
+    """(key, name) of the views, for the bottom line."""
+    return [(action.shown_key, action.name) for action in views]
+
+
+def short_keys(actions: Iterable[Action]) -> list[tuple[str, str]]:
+    """(key, word) for the bottom line, as far as there is room."""
+    return [(action.shown_key, action.short) for action in actions if action.short]
+
+
 def bindings(actions: Iterable[Action]) -> list[Binding]:
     """For the app's class: each binding bears the action's name, by which it can be put on other keys."""
+    from textual.binding import Binding
+
     return [Binding(action.keys, action.call, action.help, show=False, id=action.name) for action in actions]
 
 
@@ -71,13 +82,17 @@ def check_names(wanted: Collection[str], actions: Iterable[Action]) -> None:
 
 
 def _checked(name: str, keys: str) -> str:
+    # Only what a user configured is checked: the first picture is drawn without Textual.
+    from textual.keys import Keys
+
+    named = {key.value for key in Keys} | {"comma"}
     each = [key.strip() for key in keys.split(",")]
     for key in each:
         plain = key
         while plain.startswith(_MODIFIERS):
             plain = plain.partition("+")[2]
-        if len(plain) != 1 and plain not in _NAMED:
-            near = difflib.get_close_matches(plain, _NAMED, n=1)
+        if len(plain) != 1 and plain not in named:
+            near = difflib.get_close_matches(plain, named, n=1)
             hint = f"did you mean {near[0]}?" if near else "like p, ?, f5, space, ctrl+p; several: p,space"
             raise KeysError(f"{name}: {key!r} is no key ({hint})")
     return ",".join(each)

@@ -1,8 +1,6 @@
-"""Roles to styles: the only place where a drawn line meets a colour."""
+"""A theme as Textual draws with it."""
 
 from __future__ import annotations
-
-from collections.abc import Mapping
 
 from rich.segment import Segment
 from rich.style import Style
@@ -10,6 +8,7 @@ from textual.strip import Strip
 from textual.theme import Theme
 
 from tui.draw.spans import TextLine
+from tui.styles import styles_of
 from tui.themes import ThemeColors
 
 
@@ -18,12 +17,7 @@ class Palette:
 
     def __init__(self, theme: ThemeColors, ground: str = "background") -> None:
         self._theme = theme
-        behind = theme.colors[ground]
-        self._styles: Mapping[tuple[str, bool], Style] = {
-            (role, bold): Style(color=color, bgcolor=behind, bold=bold or None)
-            for role, color in theme.colors.items()
-            for bold in (False, True)
-        }
+        self._styles = styles_of(theme, ground)
 
     def on(self, ground: str) -> Palette:
         """The same theme on another ground."""

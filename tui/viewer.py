@@ -11,12 +11,13 @@ from typing import ClassVar
 from rich.text import Text
 from textual.app import SystemCommand
 from textual.binding import BindingType
+from textual.events import Resize
 from textual.screen import Screen
 
 from ranktop.printable import printable
 from tui.actions import SHOW_VIEWS, VIEWS
 from tui.draw.glyphs import Glyphs
-from tui.keys import Action, bindings, rebound, shown_keys
+from tui.keys import Action, bindings, rebound, short_keys, shown_keys, view_keys
 from tui.moment import parse_time
 from tui.palette import Palette, textual_theme
 from tui.screens.help import HelpScreen
@@ -74,12 +75,20 @@ class Viewer(HeldApp):
 
     def on_mount(self) -> None:
         mind_signals(self.exit)
+        if self.early is not None:
+            # The first picture stands until the same lines are drawn: Textual begins with an empty screen.
+            self.hold_frames()
 
-    def on_resize(self) -> None:
+    def on_resize(self, resized: Resize) -> None:
         # The screen learns of its new size after the app does.
         self.call_after_refresh(self._draw)
 
     def on_main_screen_composed(self) -> None:
+        self._begin()
+        self.call_after_refresh(self.release_frames)
+
+    def _begin(self) -> None:
+        """The screen can be drawn on from now on."""
         self._draw()
 
     def _push(self, view: View) -> None:
@@ -88,13 +97,12 @@ class Viewer(HeldApp):
         self._draw()
 
     def _view_keys(self) -> list[tuple[str, str]]:
-        """(key, name) of the views, for the bottom line."""
-        return [(action.shown_key, action.name) for action in self._views]
+        return view_keys(self._views)
 
     def _short_keys(self) -> list[tuple[str, str]]:
-        """(key, word) for the bottom line, as far as there is room; first what holds now."""
+        """What holds now comes first."""
         leave = next(action.shown_key for action in self._actions if action.name == "leave")
-        keys = [(action.shown_key, action.short) for action in self._actions if action.short]
+        keys = short_keys(self._actions)
         return [(leave, f"filter {self._filter!r} off"), *keys] if self._filter else keys
 
     def _help_keys(self) -> list[tuple[str, str]]:

@@ -21,12 +21,18 @@ from tui.views.columns import ColumnsError, check_columns
 class ScreenChoice(NamedTuple):
     """What every app of ranktop takes."""
 
-    themes: Iterable[ThemeColors]
-    """The chosen one first; those that come with ranktop are read when they are asked for."""
+    theme: ThemeColors
+    others: Iterable[ThemeColors]
+    """Those that come with ranktop are read when they are asked for."""
     glyphs: Glyphs
     mouse: bool
     keys: dict[str, str]
     columns: tuple[str, ...]
+
+    @property
+    def themes(self) -> Iterable[ThemeColors]:
+        """The chosen one first."""
+        return itertools.chain([self.theme], self.others)
 
 
 def screen_choice(settings: Settings, theme: str | None, ascii_only: bool, mouse: bool) -> ScreenChoice:
@@ -39,9 +45,9 @@ def screen_choice(settings: Settings, theme: str | None, ascii_only: bool, mouse
     except ThemeError as problem:
         raise UsageProblem(str(problem)) from problem
     packaged = (load_theme(name) for name in packaged_themes() if name != first.name and name not in own)
-    themes = itertools.chain([first], packaged, own.values())
+    others = itertools.chain(packaged, own.values())
     glyphs = choose(ascii_only or screen.ascii)
-    return ScreenChoice(themes, glyphs, mouse and screen.mouse, settings.keys, screen.columns)
+    return ScreenChoice(first, others, glyphs, mouse and screen.mouse, settings.keys, screen.columns)
 
 
 def check_screen(settings: Settings, origin: str = "configuration") -> None:

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from tui.timekeys import Past
     from tui.tools import Recorder
 
+_FIRST_LOOK_SECONDS = 0.2
+"""For the processes of this node; without them the first picture has the host only."""
+
 _HEAD_START_SECONDS = 2.0
 """Longer than Textual takes to import: asking servers meanwhile would only delay the first screen."""
 
@@ -71,13 +74,20 @@ def show(
     session = make_session(node)
     feed = make_feed(node, session, head_start_seconds=_HEAD_START_SECONDS)
     feed.start()
-    reconciler = make_reconciler(node, remembered() if remembers else ())
+    launches = remembered() if remembers else ()
+    reconciler = make_reconciler(node, launches)
     recorder = start_recorder(node, record_path) if record_path else None
     try:
         if not can_draw():
             watch_plainly(feed, reconciler.update, recorder)
             return OK
-        return _draw(node, feed, reconciler.update, settings, look, session, recorder, open_past)
+
+        def look_first() -> Verdict:
+            # A reconciler of its own: what the other one is to see is whole seconds of all sources.
+            feed.wait_first(_FIRST_LOOK_SECONDS)
+            return make_reconciler(node, launches).update(feed.preview())
+
+        return _draw(node, feed, reconciler.update, look_first, settings, look, session, recorder, open_past)
     finally:
         feed.stop()
         if recorder is not None:
@@ -104,6 +114,7 @@ def _draw(
     node: NodeOptions,
     feed: SampleFeed,
     judge: Callable[[Sample], Verdict],
+    look_first: Callable[[], Verdict],
     settings: Settings,
     look: Look,
     gpus: GpuHold,
@@ -111,25 +122,30 @@ def _draw(
     open_past: Callable[[], Past | None],
 ) -> int:
     with uncollected():
+        from ranktop.cli.first_picture import first_picture
         from ranktop.cli.screen_choice import screen_choice
-        from tui.app import RanktopApp
-        from tui.timekeys import LiveTime
 
     chosen = screen_choice(settings, look.theme, look.ascii_only, look.mouse)
-    app = RanktopApp(
-        LiveTime(feed, judge, open_past),
-        chosen.themes,
-        chosen.glyphs,
-        screen_tools(node, gpus),
-        recorder,
-        look.first_view,
-        keys=chosen.keys,
-        columns=chosen.columns,
-    )
-    try:
-        app.run(mouse=chosen.mouse)
-    finally:
-        # One that the user started with `r` is nobody else's to close.
-        if app.recorder is not None and app.recorder is not recorder:
-            app.recorder.stop()
+    with first_picture(chosen, look.first_view, look_first) as early:
+        with uncollected():
+            from tui.app import RanktopApp
+            from tui.timekeys import LiveTime
+
+        app = RanktopApp(
+            LiveTime(feed, judge, open_past),
+            chosen.themes,
+            chosen.glyphs,
+            screen_tools(node, gpus),
+            recorder,
+            look.first_view,
+            keys=chosen.keys,
+            columns=chosen.columns,
+        )
+        app.early = early
+        try:
+            app.run(mouse=chosen.mouse)
+        finally:
+            # One that the user started with `r` is nobody else's to close.
+            if app.recorder is not None and app.recorder is not recorder:
+                app.recorder.stop()
     return app.return_code or OK

@@ -283,3 +283,18 @@ def test_servers_and_later_groups_wait_for_the_first_sample(run: Any) -> None:
     assert state_of(poller.sample(), "placement").code == "waiting"
     eventually(poller, lambda sample: "a:1" in sample.metrics)
     assert later.reads > 0
+
+
+def test_a_preview_ends_no_head_start_and_takes_no_event(run: Any) -> None:
+    seen = threading.Event()
+    later = Scripted("placement", "placements", lambda _: {})
+    said = Event(at_unix_seconds=1.0, kind="log", text="once")
+    log = Scripted("serverlog", "events", lambda reads: (said,) if reads == 1 else ())
+    host = Scripted("hostmem", "host", lambda reads: seen.set() if reads > 20 else None)
+    poller = run(host, log, later=[[later]], head_start_seconds=60.0)
+    assert seen.wait(10.0)
+    preview = poller.preview()
+    assert state_of(preview, "hostmem").state == "ok"
+    assert preview.events == ()
+    assert later.reads == 0
+    assert poller.sample().events == (said,)

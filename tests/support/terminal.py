@@ -36,7 +36,8 @@ class Terminal:
             for name in ("COLORTERM", "NO_COLOR", "COLUMNS", "LINES", "PYTHONDONTWRITEBYTECODE"):
                 os.environ.pop(name, None)
             os.environ |= {"TERM": "xterm-256color", **(environment or {})}
-            os.execvp(command[0], command)
+            # Not `execvp`: the environment in C has the COLUMNS and LINES that readline, of pytest, put there.
+            os.execvpe(command[0], command, os.environ)
         fcntl.ioctl(self._fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
         self.received = bytearray()
 
@@ -81,6 +82,11 @@ class Terminal:
 
     def press(self, keys: bytes) -> None:
         os.write(self._fd, keys)
+
+    @property
+    def echoes(self) -> bool:
+        """Whether what is typed is shown."""
+        return bool(termios.tcgetattr(self._fd)[3] & termios.ECHO)
 
     def cpu_seconds(self) -> float:
         with open(f"/proc/{self.pid}/stat", "rb") as file:

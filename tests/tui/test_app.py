@@ -478,15 +478,9 @@ class Hasty(RanktopApp):
     """Takes one sample only, and that before the screen is composed, as may happen on a slow machine."""
 
     CSS_PATH = Path(tui.viewer.__file__).with_name("ranktop.tcss")
-    _has_ticked = False
 
     def on_mount(self) -> None:
         self._tick()
-
-    def _tick(self) -> None:
-        if not self._has_ticked:
-            self._has_ticked = True
-            super()._tick()
 
 
 async def test_what_is_shown_before_the_screen_has_its_parts_is_drawn_then() -> None:

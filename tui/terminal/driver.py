@@ -8,6 +8,7 @@ from typing import Protocol, cast
 
 from textual.drivers.linux_driver import LinuxDriver
 
+from tui.terminal.early import ENTER, EarlyScreen
 from tui.terminal.picture import Picture, erases_to_background
 from tui.terminal.writer import Writer
 
@@ -17,6 +18,8 @@ BEHIND_BYTES = 2048
 
 class Waits(Protocol):
     """An app that draws nothing between these two calls, and everything that changed meanwhile after the second."""
+
+    early: EarlyScreen | None
 
     def hold_frames(self) -> None: ...
 
@@ -31,10 +34,16 @@ class TerminalDriver(LinuxDriver):
 
     _writer: Writer | None = None
     _is_behind = False
+    _is_entered = False
+    """The terminal is in its other screen already."""
 
     def start_application_mode(self) -> None:
         loop = asyncio.get_running_loop()
-        self._picture = Picture(erases=erases_to_background(os.environ))
+        early = self._waits.early
+        self._is_entered = early is not None and not early.is_taken
+        self._picture = (
+            early.take() if early is not None and self._is_entered else Picture(erases=erases_to_background(os.environ))
+        )
         assert self._file is not None, "Textual writes to stderr, and a terminal is there"
         self._writer = Writer(
             self._file.fileno(), self._file.encoding, lambda: loop.call_soon_threadsafe(self._caught_up)
@@ -44,6 +53,8 @@ class TerminalDriver(LinuxDriver):
     def write(self, data: str) -> None:
         writer = self._writer
         assert writer is not None, "the driver must be in application mode"
+        if data == ENTER and self._is_entered:
+            return
         text = self._picture.update(data)
         if not self._is_behind and writer.behind_bytes + len(text) > BEHIND_BYTES:
             self._is_behind = True

@@ -8,17 +8,22 @@ from typing import TYPE_CHECKING
 from rich.console import RenderableType
 from textual.app import App
 from textual.driver import Driver
+from textual.events import Resize
 from textual.screen import Screen
 
 if TYPE_CHECKING:
     from tui.terminal.driver import TerminalDriver
+    from tui.terminal.early import EarlyScreen
 
 
 class HeldApp(App[None]):
     """Between `hold_frames` and `release_frames` changes gather, and are drawn in one frame."""
 
+    early: EarlyScreen | None = None
+    """What stands on the terminal already; its driver takes that over."""
     _hold: ExitStack | None = None
     _is_lost = False
+    _has_size = False
 
     def get_driver_class(self) -> type[Driver]:
         """Ours on a terminal. What the environment names (textual-serve, a test) is left as it is."""
@@ -27,8 +32,11 @@ class HeldApp(App[None]):
         kind = super().get_driver_class()
         return _driver_class() if kind is LinuxDriver else kind
 
-    def on_resize(self) -> None:
-        self.forget_picture()
+    def on_resize(self, resized: Resize) -> None:
+        # The first one tells the size at the start. After a later one nobody knows what the terminal kept.
+        is_first, self._has_size = not self._has_size, True
+        if not (is_first and self.early is not None and self.early.size == resized.size):
+            self.forget_picture()
 
     def forget_picture(self) -> None:
         """Send the next frame whole: nobody knows what the terminal shows now."""
