@@ -33,11 +33,19 @@ def headline(
     if len(unplanned) == len(servers):
         return f"watching without a plan: {unplanned[0].plan_error or 'no launch seen yet'}", None
     loading = [server for server in servers if not server.is_ready]
+    if loading and _is_new(sample, loading[0].id):
+        return f"asking {loading[0].id}", None
     if loading:
         return f"{loading[0].id} is not ready yet: no answer that says so", None
     if within_plan_since is None:
         return "looking", None
     return f"within plan since {time_of_day(within_plan_since)}", None
+
+
+def _is_new(sample: Sample, server: str) -> bool:
+    """None of its sources was read yet."""
+    codes = {state.code for state in sample.sources if state.server == server}
+    return codes == {"waiting"}
 
 
 def _why_no_processes(sample: Sample) -> str:

@@ -71,8 +71,17 @@ def test_a_plan_without_processes_is_all_unknown() -> None:
             replace(samples.healthy(), infos={}, metrics={}),
             "127.0.0.1:30000 is not ready yet",
         ),
+        (
+            replace(
+                samples.healthy(),
+                infos={},
+                metrics={},
+                sources=(SourceState("metrics", "absent", code="waiting", server="127.0.0.1:30000"),),
+            ),
+            "asking 127.0.0.1:30000",
+        ),
     ],
-    ids=["well", "no server", "unreadable", "loading"],
+    ids=["well", "no server", "unreadable", "loading", "not asked yet"],
 )
 def test_the_sentence(sample: Sample, says: str) -> None:
     assert judge(sample)[0].headline.startswith(says)
