@@ -85,7 +85,11 @@ class Viewer(HeldApp):
 
     def on_main_screen_composed(self) -> None:
         self._begin()
-        self.call_after_refresh(self.release_frames)
+        self.call_after_refresh(self._release_first)
+
+    def _release_first(self) -> None:
+        self.release_frames()
+        self.early = None
 
     def _begin(self) -> None:
         """The screen can be drawn on from now on."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from rich.console import RenderableType
@@ -17,13 +16,12 @@ if TYPE_CHECKING:
 
 
 class HeldApp(App[None]):
-    """Between `hold_frames` and `release_frames` changes gather, and are drawn in one frame."""
+    """Between `hold_frames` and `release_frames` nothing is sent; then what is there is drawn in one frame."""
 
     early: EarlyScreen | None = None
-    """What stands on the terminal already; its driver takes that over."""
-    _hold: ExitStack | None = None
+    """What stands on the terminal until the first frame; the driver takes that over."""
+    _is_held = False
     _is_lost = False
-    _has_size = False
 
     def get_driver_class(self) -> type[Driver]:
         """Ours on a terminal. What the environment names (textual-serve, a test) is left as it is."""
@@ -33,9 +31,8 @@ class HeldApp(App[None]):
         return _driver_class() if kind is LinuxDriver else kind
 
     def on_resize(self, resized: Resize) -> None:
-        # The first one tells the size at the start. After a later one nobody knows what the terminal kept.
-        is_first, self._has_size = not self._has_size, True
-        if not (is_first and self.early is not None and self.early.size == resized.size):
+        # The first ones tell the size at the start. After a later one nobody knows what the terminal kept.
+        if self.early is None or self.early.size != resized.size:
             self.forget_picture()
 
     def forget_picture(self) -> None:
@@ -49,24 +46,21 @@ class HeldApp(App[None]):
         return self._driver.written_bytes if isinstance(self._driver, _driver_class()) else None
 
     def hold_frames(self) -> None:
-        if self._hold is None:
-            self._hold = ExitStack()
-            self._hold.enter_context(self.batch_update())
+        self._is_held = True
 
     def release_frames(self) -> None:
-        if self._hold is not None:
-            self._hold.close()
-            self._hold = None
-            if self._is_lost and self._running:
-                self._is_lost = False
-                self.screen.refresh()
-            for screen in self.screen_stack if self._running else ():
-                screen.check_idle()
+        self._is_held = False
+        if self._is_lost and self._running:
+            self._is_lost = False
+            self.screen.refresh()
 
     def _display(self, screen: Screen[object], renderable: RenderableType | None) -> None:
-        """A resize or a new screen draws in spite of a batch, and Textual drops it: all is drawn anew then."""
-        self._is_lost |= self._hold is not None and renderable is not None
-        super()._display(screen, renderable)
+        # Not Textual's `batch_update`: with two changes of size in one, Textual 8.2 lays the screen out for ever,
+        # for the one size and the other in turns.
+        if self._is_held:
+            self._is_lost |= renderable is not None
+        else:
+            super()._display(screen, renderable)
 
 
 def _driver_class() -> type[TerminalDriver]:
