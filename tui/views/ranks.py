@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from tui.draw.spans import Span, TextLine, fit, line
+from tui.draw.rule import draw_rule
+from tui.draw.spans import TextLine, fit, line
 from tui.views.finding_rows import draw_findings, draw_findings_header
 from tui.views.node_rows import draw_host, draw_sources, draw_tiers
 from tui.views.rank_rows import draw_grid
@@ -24,7 +25,7 @@ class RanksView:
             draw_host(verdict, width, glyphs),
             draw_tiers(verdict, width, glyphs),
             draw_sources(verdict.sample.sources, verdict.sample.at_unix_seconds, width, glyphs),
-            (Span(glyphs.rule * width, "faint"),),
+            draw_rule(grid.order, width, glyphs),
             _indent(grid.header, width),
         )
         return Page(
