@@ -80,16 +80,16 @@ class RanktopApp(Viewer):
         shown = self._time.shown()
         if shown is None:
             return
-        main = self._main
+        main, course = self._main, self._time.course
         frame = Frame(
             shown,
             main.size.width,
             self._glyphs,
-            self._time.course.trails,
+            course.trails,
             self._sort,
             self._filter,
             self._rank,
-            self._time.course.events.rows(),
+            course.events.rows(),
             self._columns,
             self._own,
             self._time.differences(),

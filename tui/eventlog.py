@@ -53,6 +53,12 @@ class EventLog:
                 self._rows.append(Happening(at, "source", state.server or "", text, role))
             self._states[key] = state.state
 
+    def until(self, when: float) -> EventLog:
+        """What had happened by `when` (Unix seconds)."""
+        then = EventLog()
+        then._rows.extend(row for row in self._rows if row.at <= when)
+        return then
+
     def rows(self) -> tuple[Happening, ...]:
         """Oldest first."""
         return tuple(self._rows)
