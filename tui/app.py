@@ -101,7 +101,7 @@ class RanktopApp(Viewer):
         main.show_keys(self._view_keys(), self._short_keys(), self._stack[0].name)
 
     def action_open(self) -> None:
-        target = self._main.chosen()
+        target = self._main.chosen() or self._headline_target()
         if target is None:
             return
         if isinstance(target, FindingTarget):

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from ranktop.finding import SEVERITIES
 from ranktop.reconcile.verdict import RankVerdict, ServerVerdict, Verdict
 from tui.draw.glyphs import Glyphs
+from tui.draw.numbers import counted
 from tui.draw.spans import Span, TextLine, fit, line, plain
 from tui.views.columns import Look, chosen, fitting, header, rank_columns, row, scales, unseen_order
 from tui.views.sorting import arranged
@@ -52,7 +53,7 @@ def draw_grid(
 
 
 def _server_line(server: ServerVerdict) -> TextLine:
-    about = (plain(server.model or "model unknown"), server.role or "", f"{server.ranks} ranks")
+    about = (plain(server.model or "model unknown"), server.role or "", counted(server.ranks, "rank"))
     return line(Span(server.id, "accent"), Span("  " + "  ".join(part for part in about if part), "muted"))
 
 
