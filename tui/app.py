@@ -93,6 +93,7 @@ class RanktopApp(Viewer):
             self._columns,
             self._own,
             self._time.differences(),
+            batches=course.events.batches(),
         )
         moment = self._time.moment()
         if self.recorder is not None:

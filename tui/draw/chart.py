@@ -32,7 +32,7 @@ def draw_chart(chart: Chart, width: int, height: int, glyphs: Glyphs) -> tuple[T
     known = [value for value in chart.values if not math.isnan(value)]
     newest = chart.values[-1] if chart.values and not math.isnan(chart.values[-1]) else None
     now = chart.label(newest) if newest is not None else glyphs.missing
-    head = line(Span(f"{chart.title} ", "muted"), Span(now, "strong"))
+    head = line(Span(f" {chart.title} ", "muted"), Span(now, "strong"))
     title = line(*head, Span(" " * max(0, width - sum(len(span.text) for span in head))))
     if not known:
         empty = line(Span(left("  nothing seen yet", width, glyphs.more), "muted"))

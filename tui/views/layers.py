@@ -33,7 +33,10 @@ def _server_rows(server: str, plan: Plan, frame: Frame) -> list[Row]:
         " ",
         Span(plain(server), "strong"),
         Span(f"   {plan.model.layers} layers   LayerSplit {state}", "text"),
-        Span(f"   at most {split.max_owned} owned, {split.layer_equivalents} with scratch", "muted"),
+        Span(
+            f"   at most {split.max_owned} owned, {split.layer_equivalents} with scratch" if split.active else "",
+            "muted",
+        ),
         Span(
             f"   -{split.reduction_percent:.2f} % of the KV pool a token (upper bound)" if split.active else "", "muted"
         ),

@@ -108,6 +108,8 @@ class Frame(NamedTuple):
     differences: Differences = NO_DIFFERENCES
     height: int | None = None
     """Rows that the page has on the screen, without title and keys; None: as many as it likes."""
+    batches: tuple[Happening, ...] = ()
+    """Log lines of batches, oldest first: shown when the filter asks for them."""
 
 
 class Page(NamedTuple):
