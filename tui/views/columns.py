@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -18,6 +18,15 @@ from tui.views.view import UNSORTED, Sort
 GAP = 2
 _WIDEST = 80
 """Nobody wants a wider column, and a typing error is told as one."""
+
+
+_LONGEST_TAG = 27
+"""`DP15 PP0 ATTN_CP3 TP15 EP15` fits; nothing that SGLang prints is longer today."""
+
+
+def tag_width(tags: Iterable[str], least: int = 4) -> int:
+    """Cells of a column of rank tags: their end, the TP number, is what tells them apart."""
+    return min(_LONGEST_TAG, max([least, *map(len, tags)]))
 
 
 class Look(Struct, frozen=True):

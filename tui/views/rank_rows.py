@@ -11,12 +11,9 @@ from ranktop.reconcile.verdict import RankVerdict, ServerVerdict, Verdict
 from tui.draw.glyphs import Glyphs
 from tui.draw.numbers import counted
 from tui.draw.spans import Span, TextLine, fit, line, plain
-from tui.views.columns import Look, chosen, fitting, header, rank_columns, row, scales, unseen_order
+from tui.views.columns import Look, chosen, fitting, header, rank_columns, row, scales, tag_width, unseen_order
 from tui.views.sorting import arranged
 from tui.views.view import UNSORTED, RankTarget, Row, Sort
-
-_LONGEST_TAG = 27
-"""`DP15 PP0 ATTN_CP3 TP15 EP15` fits; nothing that SGLang prints is longer today."""
 
 
 class Grid(NamedTuple):
@@ -36,8 +33,7 @@ def draw_grid(
     as the configuration has them.
     """
     look = Look(glyphs, scales(verdict.ranks), _states(verdict, glyphs))
-    longest = max((len(rank.rank) for rank in verdict.ranks), default=4)
-    every = rank_columns(min(_LONGEST_TAG, max(4, longest)))
+    every = rank_columns(tag_width(rank.rank for rank in verdict.ranks))
     columns = fitting(chosen(every, wanted), width)
     rows: list[Row] = []
     several = len(verdict.servers) > 1
