@@ -79,7 +79,7 @@ ACTIONS: tuple[Action, ...] = (
     Action("filter", "/", "ask_filter", "filter ranks or events", "filter"),
     Action("sort", "s", "next_sort", "sort by the next column; the one before breaks ties", "sort"),
     Action("turn_sort", "S", "turn_sort", "turn the sorting round"),
-    Action("open", "enter", "open", "open the rank or the finding under the cursor", "open"),
+    Action("open", "enter", "open", "open what is under the cursor; without one, the finding of the sentence", "open"),
     Action("leave", "escape", "leave", "back; takes a filter off"),
     *MOVES,
     Action("rank_before", "<", "choose_rank(-1)", "Budget: the rank before"),

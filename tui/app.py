@@ -82,19 +82,20 @@ class RanktopApp(Viewer):
         shown = self._time.shown()
         if shown is None:
             return
-        main = self._main
+        main, course = self._main, self._time.course
         frame = Frame(
             shown,
             main.size.width,
             self._glyphs,
-            self._time.course.trails,
+            course.trails,
             self._sort,
             self._filter,
             self._rank,
-            self._time.course.events.rows(),
+            course.events.rows(),
             self._columns,
             self._own,
             self._time.differences(),
+            batches=course.events.batches(),
         )
         moment = self._time.moment()
         if self.recorder is not None:
@@ -103,7 +104,7 @@ class RanktopApp(Viewer):
         main.show_keys(self._view_keys(), self._short_keys(), self._stack[0].name)
 
     def action_open(self) -> None:
-        target = self._main.chosen()
+        target = self._main.chosen() or self._headline_target()
         if target is None:
             return
         if isinstance(target, FindingTarget):

@@ -38,6 +38,12 @@ class Course:
         self.trails.push(verdict)
         self.events.push(verdict)
 
+    def until(self, when: float) -> Course:
+        """As it was at `when` (Unix seconds); good until the next `push`."""
+        then = Course()
+        then.trails, then.events = self.trails.until(when), self.events.until(when)
+        return then
+
     def follow(self, way: Way, earlier: Callable[[], Iterable[Verdict]]) -> None:
         """All verdicts of a way. After a jump what was before it comes with the next call, so that a jump is quick."""
         if way.is_jump:

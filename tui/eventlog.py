@@ -10,6 +10,9 @@ from ranktop.reconcile.grouping import rank_span
 from ranktop.reconcile.verdict import Verdict
 
 KEEP = 1000
+BATCHES = frozenset({"prefill_batch", "decode_batch"})
+"""Kinds of log lines of which a busy server writes one a second: they must not push out what matters."""
+KEEP_BATCHES = 300
 
 
 class Happening(NamedTuple):
@@ -23,10 +26,11 @@ class Happening(NamedTuple):
 
 
 class EventLog:
-    """The last `KEEP` happenings, from successive verdicts."""
+    """The last `KEEP` happenings, and the last `KEEP_BATCHES` batches, from successive verdicts."""
 
     def __init__(self) -> None:
         self._rows: deque[Happening] = deque(maxlen=KEEP)
+        self._batches: deque[Happening] = deque(maxlen=KEEP_BATCHES)
         self._open: dict[tuple[str, str | None, str], Finding] = {}
         self._states: dict[tuple[str, str | None], str] = {}
 
@@ -35,7 +39,8 @@ class EventLog:
         at = verdict.sample.at_unix_seconds
         for event in verdict.sample.events:
             where = event.rank or event.server or ""
-            self._rows.append(Happening(event.at_unix_seconds, event.kind, where, event.text, "text"))
+            rows, role = (self._batches, "muted") if event.kind in BATCHES else (self._rows, "text")
+            rows.append(Happening(event.at_unix_seconds, event.kind, where, event.text, role))
         now_open = {(finding.code, finding.server, finding.severity): finding for finding in verdict.findings}
         for key, finding in now_open.items():
             if key not in self._open:
@@ -53,8 +58,19 @@ class EventLog:
                 self._rows.append(Happening(at, "source", state.server or "", text, role))
             self._states[key] = state.state
 
+    def until(self, when: float) -> EventLog:
+        """What had happened by `when` (Unix seconds)."""
+        then = EventLog()
+        then._rows.extend(row for row in self._rows if row.at <= when)
+        then._batches.extend(row for row in self._batches if row.at <= when)
+        return then
+
+    def batches(self) -> tuple[Happening, ...]:
+        """Log lines of batches, oldest first."""
+        return tuple(self._batches)
+
     def rows(self) -> tuple[Happening, ...]:
-        """Oldest first."""
+        """All but batches, oldest first."""
         return tuple(self._rows)
 
 

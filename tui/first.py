@@ -16,17 +16,22 @@ from tui.keys import Action, short_keys, view_keys
 from tui.moment import Moment
 from tui.styles import in_grey, styles_of
 from tui.themes import ThemeColors
-from tui.views.view import Frame, View
-
-_BODY_PERCENT = 60
-"""`#body` of tui/ranktop.tcss, of what is above the keys, where there is a tail."""
+from tui.views.view import Frame, View, most_rows
 
 
 def first_frame(verdict: Verdict, width: int, glyphs: Glyphs, columns: tuple[str, ...] = ()) -> Frame:
     """Of the very first verdict."""
     course = Course()
     course.push(verdict)
-    return Frame(verdict, width, glyphs, course.trails, events=course.events.rows(), columns=columns)
+    return Frame(
+        verdict,
+        width,
+        glyphs,
+        course.trails,
+        events=course.events.rows(),
+        columns=columns,
+        batches=course.events.batches(),
+    )
 
 
 def first_lines(
@@ -35,8 +40,9 @@ def first_lines(
     """`rows` lines of `frame.width` cells, live and scrolled to the top, as MainScreen lays them out."""
     width, glyphs = frame.width, frame.glyphs
     top = draw_top(frame.verdict, Moment("live", frame.verdict.sample.at_unix_seconds), width, glyphs)
-    page = view.draw(frame)
-    most = rows if page.tail is None else (rows - 1) * _BODY_PERCENT // 100
+    height = rows - len(top) - 1
+    page = view.draw(frame._replace(height=height))
+    most = height if page.tail is None else most_rows(height, page)
     lines = [*top, *page.head, *(row.line for row in page.rows[:most])]
     lines += [*page.tail_head, *(row.line for row in (page.tail or ())[:rows])]
     lines = [fit(one, width) for one in lines[: rows - 1]]

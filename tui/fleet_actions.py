@@ -10,7 +10,7 @@ FLEET_ACTIONS: tuple[Action, ...] = (
     Action("filter", "/", "ask_filter", "filter by node, group, role, model, version or finding", "filter"),
     Action("sort", "s", "next_sort", "sort by the next column", "sort"),
     Action("turn_sort", "S", "turn_sort", "turn the sorting round"),
-    Action("open", "enter", "open", "open the node, rank or finding under the cursor", "open"),
+    Action("open", "enter", "open", "open what is under the cursor; without one, the finding of the sentence", "open"),
     Action("leave", "escape", "leave", "back; takes a filter off"),
     *MOVES,
     Action("second_back", "left", "step(-1)", "one cell of the strip back in time", "time"),

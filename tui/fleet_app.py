@@ -151,7 +151,7 @@ class FleetApp(Viewer):
         return f"{self._problem}{age}; tried again within {self._wait_seconds():.0f} s"
 
     def action_open(self) -> None:
-        target = self._main.chosen()
+        target = self._main.chosen() or self._headline_target()
         if target is None:
             return
         if isinstance(target, FindingTarget):

@@ -94,7 +94,9 @@ class LiveTime:
 
     @property
     def course(self) -> Course:
-        return self._course if self._found is None else self._past_course
+        if self._found is not None:
+            return self._past_course
+        return self._course if self._when is None else self._course.until(self._when)
 
     def tick(self) -> Verdict:
         self._newest = self._judge(self._feed.sample())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from array import array
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 
 from ranktop.reconcile.verdict import Verdict
@@ -62,13 +63,19 @@ class Trails:
             old = before._values.get(key, array("d", [math.nan] * count))
             self._values[key] = old + self._values.get(key, array("d", [math.nan] * own))
 
+    def until(self, when: float) -> Trails:
+        """These trails as they stood at `when` (Unix seconds); good until the next `push`, as nothing is copied."""
+        then = Trails(self._points)
+        then._values, then._at = self._values, self._at[: bisect_right(self._at, when)]
+        return then
+
     def times(self) -> Sequence[float]:
         """Unix seconds of the points, oldest first."""
         return self._at
 
     def values(self, server: str, rank: str, line: str) -> Sequence[float]:
         """The values beside `times()`; empty when the line was never seen."""
-        return self._values.get((server, rank, line), array("d"))
+        return self._values.get((server, rank, line), array("d"))[: len(self._at)]
 
     def node(self, line: str) -> Sequence[float]:
         """Values of the node or of its tiers."""

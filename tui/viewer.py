@@ -25,7 +25,7 @@ from tui.screens.main import MainScreen
 from tui.signals import mind_signals
 from tui.terminal.held import HeldApp
 from tui.themes import ThemeColors
-from tui.views.view import View
+from tui.views.view import Target, View
 from tui.widgets.ask import Ask
 
 _MOST_LETTERS = 8000
@@ -94,6 +94,10 @@ class Viewer(HeldApp):
     def _begin(self) -> None:
         """The screen can be drawn on from now on."""
         self._draw()
+
+    def _headline_target(self) -> Target | None:
+        """What Enter opens where no row is chosen: the finding that the sentence on top is of."""
+        return self._main.headline_target() if len(self._stack) == 1 else None
 
     def _push(self, view: View) -> None:
         self._stack.append(view)

@@ -27,7 +27,9 @@ def _merge(members: Sequence[Finding], rank_order: Mapping[tuple[str | None, str
         dict.fromkeys(finding.rank for finding in members if finding.rank is not None),
         key=lambda rank: rank_order.get((first.server, rank), len(rank_order)),
     )
-    more = f" (and {len(members) - 1} more like it)" if len(members) > 1 else ""
+    # The ranks are named beside the message: that it holds for all of them needs no words.
+    same = len(members) == 1 or (len(ranks) == len(members) and len({each.message for each in members}) == 1)
+    more = "" if same else f" (and {len(members) - 1} more like it)"
     return replace(
         first,
         rank=ranks[0] if len(ranks) == 1 else None,

@@ -17,14 +17,12 @@ def headline(
     sample: Sample, servers: Sequence[ServerVerdict], findings: Sequence[Finding], within_plan_since: float | None
 ) -> tuple[str, Severity | None]:
     """The sentence and the severity that colours it (None: nothing is wrong)."""
-    loud = [finding for finding in findings if finding.severity in _LOUD]
+    loud = loudest(findings)
     if loud:
-        first = max(loud, key=lambda finding: SEVERITIES.index(finding.severity))
         others = len(loud) - 1
         more = f"; {others} more below" if others else ""
-        since = f", since {time_of_day_from_iso(first.since)}" if first.since else ""
-        where = f"{rank_span(first.ranks)}: " if first.ranks else ""
-        return f"{where}{first.message}{since}{more}", worst(loud)
+        since = f", since {time_of_day_from_iso(loud[0].since)}" if loud[0].since else ""
+        return f"{sentence(loud[0])}{since}{more}", worst(loud)
     if sample.processes is None and not servers:
         return _why_no_processes(sample), None
     if not servers:
@@ -46,6 +44,17 @@ def _is_new(sample: Sample, server: str) -> bool:
     """None of its sources was read yet."""
     codes = {state.code for state in sample.sources if state.server == server}
     return codes == {"waiting"}
+
+
+def loudest(findings: Sequence[Finding]) -> list[Finding]:
+    """Those above info, the worst first: the sentence is of that one."""
+    loud = [finding for finding in findings if finding.severity in _LOUD]
+    return sorted(loud, key=lambda finding: -SEVERITIES.index(finding.severity))
+
+
+def sentence(finding: Finding) -> str:
+    """Which ranks, and what."""
+    return f"{rank_span(finding.ranks)}: {finding.message}" if finding.ranks else finding.message
 
 
 def _why_no_processes(sample: Sample) -> str:

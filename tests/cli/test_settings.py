@@ -77,7 +77,22 @@ def test_the_command_prints_and_validates(monkeypatch: pytest.MonkeyPatch, tmp_p
         ("RANKTOP_KEYS_REFRESH", "n", "[keys] 'n' is on next_breach and on refresh: give one of them another key"),
         ("RANKTOP_KEYS_PAUSE", "spcae", "[keys] pause: 'spcae' is no key (did you mean space?)"),
         ("RANKTOP_SCREEN_COLUMNS", "rank,hmb", "screen.columns: hmb is no column (did you mean hbm?)"),
-        ("RANKTOP_SCREEN_COLUMNS", "rank,hbm,rank", "screen.columns: rank is there twice"),
+        ("RANKTOP_SCREEN_COLUMNS", "rank,hbm,rank:8", "screen.columns: rank is there twice"),
+        (
+            "RANKTOP_SCREEN_COLUMNS",
+            "rank,hbm:9",
+            "screen.columns: 'hbm:9': hbm can be 12 to 80 cells wide, like hbm:12",
+        ),
+        (
+            "RANKTOP_SCREEN_COLUMNS",
+            "rank:,hbm",
+            "screen.columns: 'rank:': rank can be 3 to 80 cells wide, like rank:12",
+        ),
+        (
+            "RANKTOP_SCREEN_COLUMNS",
+            "state:wide",
+            "screen.columns: 'state:wide': state can be 6 to 80 cells wide, like state:12",
+        ),
     ],
 )
 def test_keys_and_columns_that_the_screen_would_refuse(
@@ -98,12 +113,12 @@ def test_the_users_keys_columns_and_themes(monkeypatch: pytest.MonkeyPatch, tmp_
     night = resources.files("themes").joinpath("night.toml").read_text()
     (folder / "themes" / "mine.toml").write_text(night.replace('"night"', '"mine"'))
     (folder / "config.toml").write_text(
-        '[screen]\ntheme = "mine"\ncolumns = ["rank", "state"]\n[keys]\npause = "p,space"\n'
+        '[screen]\ntheme = "mine"\ncolumns = ["rank", "state:30"]\n[keys]\npause = "p,space"\n'
     )
     settings = load_settings({"HOME": str(tmp_path)}, folder / "none")
     chosen = screen_choice(settings, None, False, True)
     assert [theme.name for theme in itertools.islice(chosen.themes, 2)] == ["mine", "night"]
-    assert chosen.columns == ("rank", "state")
+    assert chosen.columns == ("rank", "state:30")
     assert chosen.keys == {"pause": "p,space"}
     (folder / "themes" / "bad.toml").write_text("name =")
     with pytest.raises(UsageProblem, match=r"bad\.toml: not TOML"):

@@ -86,6 +86,7 @@ async def test_it_shows_the_worst_node_first_and_nodes_without_exporter_as_such(
     async with app.run_test(size=(160, 40)) as pilot:
         text = await until(pilot, app, "node-b")
     assert text.index("node-b:9472") < text.index("node-a:9472")
+    assert "sorted by severity, worst first" in text
     assert "1 breach on 2 nodes; 1 no exporter" in text
     assert "HOST-POOL-OVER" in text
     assert "cluster x  2 nodes" in text
@@ -131,7 +132,7 @@ async def test_filter_sort_and_help(url: str) -> None:
         text = await until(pilot, app, "filter 'pool-over' off")
         assert "node-a" not in text
         await pilot.press("escape", "s")
-        text = await until(pilot, app, "node^")
+        text = await until(pilot, app, "sorted by node, first name first")
         assert text.index("node-a:9472") < text.index("node-b:9472")
         await pilot.press("question_mark")
         assert isinstance(app.screen, HelpScreen)

@@ -59,10 +59,10 @@ def test_every_value_has_its_place() -> None:
 def test_groups_stand_together_and_the_worst_leads() -> None:
     order = [line.split()[1] for line in drawn() if "node-" in line]
     assert order == ["node-b:9472", "node-a:9472", "node-d:9472", "node-c:9472", "node-e:30000"]
-    assert [line.strip() for line in drawn() if "nodes" in line] == [
+    assert [line.strip() for line in drawn() if "cluster" in line] == [
         "cluster x  2 nodes",
         "cluster y  2 nodes",
-        "no cluster  1 nodes",
+        "no cluster  1 node",
     ]
 
 

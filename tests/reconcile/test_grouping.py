@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from ranktop.finding import Finding, exit_code, worst
 from ranktop.reconcile.grouping import group, rank_span
@@ -22,11 +23,21 @@ def finding(rank: str | None, severity: str = "warn", code: str = "NUMA-REMOTE",
 
 def test_the_same_finding_on_several_ranks_is_one_row_in_rank_order() -> None:
     order = {("s", f"TP{number}"): number for number in range(8)}
-    (merged,) = group([finding("TP5"), finding("TP2")], order)
+    (merged,) = group([replace(finding("TP5"), message="far"), replace(finding("TP2"), message="far")], order)
     assert merged.ranks == ("TP2", "TP5")
     assert merged.rank is None
     assert merged.since == "2026-01-01T00:00:02Z"
-    assert merged.message.endswith("(and 1 more like it)")
+    assert merged.message == "far", "what holds for all ranks that are named needs no count"
+
+
+def test_messages_that_differ_are_counted() -> None:
+    order = {("s", f"TP{number}"): number for number in range(8)}
+    (merged,) = group([finding("TP5"), finding("TP2")], order)
+    assert merged.message == "NUMA-REMOTE on TP5 (and 1 more like it)"
+
+
+def test_a_single_finding_stays_as_it_is() -> None:
+    assert group([finding(None)], {})[0].message == finding(None).message
 
 
 def test_servers_and_severities_stay_apart_and_the_worst_leads() -> None:

@@ -81,6 +81,23 @@ def test_ascii_rows_are_ascii() -> None:
     assert all(text(row).isascii() for row in (grid.header, *(row.line for row in grid.rows)))
 
 
+def test_columns_are_as_wide_as_the_user_says() -> None:
+    wanted = ["rank:8", "state:24", "hbm_bar:30", "l2:9"]
+    header, rows, _ = draw_grid(verdict(), 80, UNICODE, wanted=wanted)
+    assert text(header) == f"{'rank':<8}  {'state':<24}  {'':<30}  {'L2 %':>9}"
+    row = text(rows[0].line)
+    assert row.index("ok") == 10
+    assert row.rstrip().endswith(" 85")
+    assert len(row.rstrip()) == len(text(header)), "a number stands under its title, also in the last column"
+
+
+def test_a_wide_column_takes_the_room_of_a_less_important_one() -> None:
+    as_it_is = text(draw_grid(verdict(), 60, UNICODE, wanted=["rank", "hbm", "l2", "state"]).header)
+    wider = text(draw_grid(verdict(), 60, UNICODE, wanted=["rank", "hbm", "l2", "state:46"]).header)
+    assert "HBM GiB" in as_it_is
+    assert "HBM GiB" not in wider
+
+
 def test_long_tags_are_whole() -> None:
     sample = samples.healthy()
     assert sample.processes is not None
@@ -107,6 +124,31 @@ def test_sorting_leads_with_the_column_and_breaks_ties_by_the_one_before() -> No
     assert "primary GBv" in text(grid.header)
     turned = draw_grid(verdict(sample), 160, UNICODE, Sort(("primary", "hbm"), descending=False))
     assert tags(turned)[-1] == "TP6"
+
+
+@pytest.mark.parametrize("cells", [30, 60, 78, 158, 240])
+@pytest.mark.parametrize("descending", [True, False])
+def test_what_the_order_is_can_be_read_at_every_width(cells: int, descending: bool) -> None:
+    sort = next_sort(UNSORTED)
+    while sort.keys:
+        grid = draw_grid(verdict(), cells, UNICODE, Sort(sort.keys, descending))
+        shown = [column.key for column in fitting(rank_columns(4), cells)]
+        titles = {column.key: column.title.replace("{unit}", "GB") for column in rank_columns(4)}
+        if set(sort.keys) <= set(shown):
+            assert f"{titles[sort.keys[0]]}{'v' if descending else '^'}" in text(grid.header)
+            assert grid.order == ""
+        else:
+            assert grid.order.startswith(f"sorted by {titles[sort.keys[0]]}, {'largest' if descending else 'smallest'}")
+            assert grid.order.endswith(titles[sort.keys[-1]] if len(sort.keys) > 1 else "first")
+        sort = next_sort(sort)
+    assert draw_grid(verdict(), cells, UNICODE).order == ""
+
+
+def test_the_sign_of_the_order_moves_no_title() -> None:
+    plain = text(draw_grid(verdict(), 240, UNICODE).header)
+    for key in ("hbm", "primary", "local", "anon", "backup", "load_back"):
+        signed = text(draw_grid(verdict(), 240, UNICODE, Sort((key,))).header)
+        assert signed.replace("v  ", "   ").replace("v ", "  ") == plain
 
 
 def test_missing_values_sort_last_both_ways() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from textual.command import CommandPalette
 
 from ranktop.reconcile import Reconciler
 from support import samples
@@ -67,16 +68,27 @@ async def test_every_action_can_be_put_on_other_keys(action: Action, called: lis
     async with make_app(**{action.name: "f9,z"}).run_test(size=(120, 40)) as pilot:
         await pilot.press("f9", "z")
         assert called == [action.call] * 2
-        # Textual itself has the palette on ctrl+p and nothing on the others.
-        if action.name != "palette":
-            await pilot.press(pressed(action.keys.split(",")[0]))
-            assert called == [action.call] * 2, "the key that it was on does nothing any more"
+        await pilot.press(pressed(action.keys.split(",")[0]))
+        assert called == [action.call] * 2, "the key that it was on does nothing any more"
 
 
 async def test_keys_can_be_swapped(called: list[str]) -> None:
     async with make_app(pause="m", mark="space").run_test(size=(120, 40)) as pilot:
         await pilot.press("m", "space")
         assert called == ["toggle_pause", "ask_mark"]
+
+
+async def test_the_palette_opens_by_the_users_key_and_by_no_other() -> None:
+    app = make_app(palette="p", pause="ctrl+p")
+    async with app.run_test(size=(120, 40)) as pilot:
+        await pilot.pause()
+        await pilot.press("ctrl+p")
+        await pilot.pause()
+        assert not CommandPalette.is_open(app)
+        assert "paused" in screen_text(app), "its old key is free for another action"
+        await pilot.press("p")
+        await pilot.pause()
+        assert CommandPalette.is_open(app)
 
 
 @pytest.mark.parametrize(("kind", "actions"), [(RanktopApp, ACTIONS), (FleetApp, FLEET_ACTIONS)])

@@ -23,6 +23,7 @@ from ranktop.recording.reader import Recording
 from ranktop.recording.writer import Writer
 from ranktop.sample import Sample
 from support.command import RANKTOP
+from support.feed import StoryFeed
 from support.samples import healthy, with_pool
 from tui.app import RanktopApp
 from tui.draw.glyphs import UNICODE
@@ -165,3 +166,28 @@ async def test_after_a_jump_charts_show_the_quarter_of_an_hour_before_it(tmp_pat
     assert times[-1] == samples[1200].at_unix_seconds
     assert len(times) == 780 + 121
     assert all(value == value for value in trails.node("host.available"))
+
+
+async def test_live_charts_and_events_end_at_the_moment_that_is_shown() -> None:
+    story = [wrong(second) if second >= 20 else healthy(float(second)) for second in range(40)]
+    time = LiveTime(StoryFeed(story), Reconciler().update)
+    app = RanktopApp(time, [load_theme("night")], UNICODE)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await pilot.pause()
+        while app._time.now() < story[-1].at_unix_seconds:
+            app._tick()
+        newest = list(app._time.course.trails.times())
+        assert newest[-1] == story[-1].at_unix_seconds
+        app.action_step(-30)
+        await pilot.press("8")
+        await pilot.pause()
+        back, events = app._time.course.trails, text_of(app)
+        assert list(back.times()) == [sample.at_unix_seconds for sample in story[:10]]
+        assert len(back.node("host.available")) == 10
+        app._tick()
+        assert list(app._time.course.trails.times()) == [sample.at_unix_seconds for sample in story[:10]]
+        await pilot.press("space")
+        await pilot.pause()
+        assert list(app._time.course.trails.times())[:40] == newest[:40]
+        assert "HOST-POOL-OVER" in text_of(app)
+        assert "HOST-POOL-OVER" not in events

@@ -66,6 +66,15 @@ def test_no_line_is_wider_than_the_screen(story: str, view: View, cells: int) ->
     assert [line for line in shown if width(line) > cells] == []
 
 
+@pytest.mark.parametrize("view", [view for view in VIEWS if view.name in ("ranks", "numa", "layers")])
+def test_rank_tags_are_whole(view: View) -> None:
+    """Their ends tell them apart."""
+    shown = ["".join(span.text for span in line) for line in lines(view, verdict("long names"), 120)]
+    rows = [row for row in shown if row.startswith(" DP1 PP0 ATTN_CP3 TP")]
+    assert len({row.split()[3] for row in rows}) == 8 or view.name == "layers"
+    assert all("EP" in row for row in rows)
+
+
 @pytest.mark.parametrize("cells", [80, 120, 200])
 @pytest.mark.parametrize("story", ["16 GPUs", "long names", "pools far below the plan"])
 def test_columns_stand_under_each_other(story: str, cells: int) -> None:

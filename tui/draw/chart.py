@@ -6,8 +6,9 @@ import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from ranktop.clock import duration
 from tui.draw.glyphs import Glyphs
-from tui.draw.spans import Span, TextLine, left, line, right
+from tui.draw.spans import Span, TextLine, fit, left, line, right
 
 _DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
 """Bits of a braille cell: four rows of two dots (Unicode 16, Braille Patterns)."""
@@ -27,13 +28,19 @@ class Chart(NamedTuple):
 
 
 def draw_chart(chart: Chart, width: int, height: int, glyphs: Glyphs) -> tuple[TextLine, ...]:
-    """`height` lines of `width` cells: the title with the newest value, then the plot beside its axis."""
+    """`height` lines of `width` cells: the title with the newest value and the span, then the plot beside its axis.
+
+    Values are a second apart.
+    """
     plot_width, plot_height = max(1, width - _AXIS_WIDTH - 2), max(1, height - 1)
     known = [value for value in chart.values if not math.isnan(value)]
     newest = chart.values[-1] if chart.values and not math.isnan(chart.values[-1]) else None
     now = chart.label(newest) if newest is not None else glyphs.missing
-    head = line(Span(f"{chart.title} ", "muted"), Span(now, "strong"))
-    title = line(*head, Span(" " * max(0, width - sum(len(span.text) for span in head))))
+    head = line(Span(f" {chart.title} ", "muted"), Span(now, "strong"))
+    seconds = max(len(chart.values), plot_width * _across(glyphs))
+    span = f" last {duration(seconds)}" if known else ""
+    room = max(0, width - sum(len(each.text) for each in head) - len(span))
+    title = fit(line(*head, " " * room, Span(span, "muted")), width)
     if not known:
         empty = line(Span(left("  nothing seen yet", width, glyphs.more), "muted"))
         return (title, empty, *(line(" " * width) for _ in range(plot_height - 1)))
@@ -52,6 +59,11 @@ def draw_chart(chart: Chart, width: int, height: int, glyphs: Glyphs) -> tuple[T
     return tuple(lines)
 
 
+def _across(glyphs: Glyphs) -> int:
+    """Points beside each other in a cell."""
+    return 1 if glyphs.eighths == " #" else 2
+
+
 def _row(row: str, is_marked: bool, glyphs: Glyphs) -> list[Span]:
     if not is_marked:
         return [Span(row, "accent")]
@@ -64,8 +76,8 @@ def _row(row: str, is_marked: bool, glyphs: Glyphs) -> list[Span]:
 
 def _plot(values: Sequence[float], top: float, width: int, height: int, glyphs: Glyphs) -> list[str]:
     """The newest values, two to a cell, on a grid of four dots a cell; ASCII has one sign a cell."""
-    dense = glyphs.eighths != " #"
-    across, down = (2, 4) if dense else (1, 1)
+    across, dense = _across(glyphs), glyphs.eighths != " #"
+    down = 4 if dense else 1
     columns = resample(values, width * across)
     cells = [[0] * width for _ in range(height)]
     before: int | None = None

@@ -57,10 +57,10 @@ def left(text: str, cells: int, more: str = "…") -> str:
     return set_cell_size(set_cell_size(text, max(0, cells - cell_len(more))) + more, cells)
 
 
-def spread(begin: TextLine, end: TextLine, cells: int) -> TextLine:
-    """Two ends of one line. Where both do not fit, the right end wins and the left one is cut."""
+def spread(begin: TextLine, end: TextLine, cells: int, more: str = "…") -> TextLine:
+    """Two ends of one line. Where both do not fit, the right end wins and the left one is cut with `more`."""
     room = cells - width(end) - 1
-    return line(*fit(begin, max(0, room)), " ", *end)
+    return line(*fit(begin, max(0, room), more), " ", *end)
 
 
 def fit(text_line: Iterable[Span], cells: int, more: str = "…") -> TextLine:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rich.cells import cell_len
+
 from ranktop.clock import duration, time_of_day
+from ranktop.reconcile.headline import loudest, sentence
 from ranktop.reconcile.verdict import ServerVerdict, Verdict
 from tui.draw.glyphs import Glyphs
+from tui.draw.numbers import counted
+from tui.draw.parts import Part, whole_parts
 from tui.draw.spans import Span, TextLine, fit, line, plain, spread
+from tui.draw.spans import width as cells_of
 from tui.tools import RecorderStatus
-
-SEPARATOR = "   "
 
 
 def draw_title(
@@ -24,13 +28,14 @@ def draw_title(
 ) -> TextLine:
     """Host, model, version, size of the launch; on the right how long it is up, the time and the mode."""
     sample = verdict.sample
-    begin: list[Span | str] = [" ", Span(plain(sample.host_name), "strong", True)]
+    host: list[Span | str] = [" ", Span(plain(sample.host_name), "strong", True)]
     if any(part is not None and part.source == "simulated" for part in (sample.host, sample.gpus)):
-        begin.append(Span(" simulated hardware", "warn"))
+        host.append(Span(" simulated hardware", "warn"))
+    parts: list[Part] = [host]
     if len(verdict.servers) == 1:
-        begin += [SEPARATOR, Span(_launch(verdict.servers[0]), "text")]
+        parts += [(word,) for word in _launch(verdict.servers[0])]
     elif verdict.servers:
-        begin += [SEPARATOR, f"{len(verdict.servers)} servers, {len(verdict.ranks)} ranks"]
+        parts.append((f"{len(verdict.servers)} servers, {counted(len(verdict.ranks), 'rank')}",))
     up = _up(verdict.servers, sample.at_unix_seconds)
     end = line(
         Span(f"{up}{time_of_day(shown_at)} ", "muted"),
@@ -38,7 +43,8 @@ def draw_title(
         *_recording(recording),
         " ",
     )
-    return spread(line(*begin), end, width)
+    room = max(0, width - cells_of(end) - 1)
+    return line(*whole_parts(parts, room, glyphs.more), " ", *end)
 
 
 def _recording(status: RecorderStatus | None) -> tuple[Span, ...]:
@@ -50,30 +56,38 @@ def _recording(status: RecorderStatus | None) -> tuple[Span, ...]:
 
 
 def draw_headline(verdict: Verdict, width: int, glyphs: Glyphs) -> TextLine:
-    """One sentence with the mark and the colour of its severity."""
+    """One sentence with the mark and the colour of its severity. Where it does not fit, since when goes first."""
     severity = verdict.headline_severity
     well = severity is None and verdict.within_plan_since is not None
     role = severity or ("ok" if well else "muted")
     mark = glyphs.marks[severity or "ok"] if severity or well else glyphs.marks["info"]
-    return fit(line(" ", Span(f"{mark} {plain(verdict.headline)}", role, severity is not None)), width, glyphs.more)
+    text, more = _told(verdict, width - 4)
+    begin = line(" ", Span(f"{mark} {text}", role, severity is not None))
+    return fit(begin, width, glyphs.more) if not more else spread(begin, line(Span(more, role)), width, glyphs.more)
 
 
-def _launch(server: ServerVerdict) -> str:
+def _told(verdict: Verdict, room: int) -> tuple[str, str]:
+    """The sentence, and at the end of the line how many findings more there are, when it does not fit with them."""
+    whole = plain(verdict.headline)
+    loud = loudest(verdict.findings)
+    short = plain(sentence(loud[0])) if loud else ""
+    if cell_len(whole) <= room or not short or not whole.startswith(short):
+        return whole, ""
+    return short, f"+{len(loud) - 1} more " if len(loud) > 1 else ""
+
+
+def _launch(server: ServerVerdict) -> list[str]:
+    """The most telling first: what does not fit is left out from the end."""
     words = [plain(server.model or "model unknown")]
-    words.append(f"sglang {plain(server.version)}" if server.version else "sglang version unknown")
-    if server.plan is not None:
-        launch = server.plan.launch
-        words.append(f"TP{launch.tp_size}")
-        if launch.role != "unified":
-            words.append(launch.role)
-        if launch.hicache:
-            size = f"{launch.hicache_size_gb:g} GB/rank" if launch.hicache_size_gb else f"{launch.hicache_ratio:g}x L1"
-            words.append(f"L2 {size} {launch.write_policy} {launch.mem_layout}")
-        else:
-            words.append("no L2")
-    else:
-        words.append(f"{server.ranks} ranks")
-    return "  ".join(words)
+    version = f"sglang {plain(server.version)}" if server.version else "sglang version unknown"
+    if server.plan is None:
+        return [*words, counted(server.ranks, "rank"), version]
+    launch = server.plan.launch
+    words.append(f"TP{launch.tp_size}" + (f" {launch.role}" if launch.role != "unified" else ""))
+    if not launch.hicache:
+        return [*words, "no L2", version]
+    size = f"{launch.hicache_size_gb:g} GB/rank" if launch.hicache_size_gb else f"{launch.hicache_ratio:g}x L1"
+    return [*words, f"L2 {size}", version, f"{launch.write_policy} {launch.mem_layout}"]
 
 
 def _up(servers: Sequence[ServerVerdict], now: float) -> str:

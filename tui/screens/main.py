@@ -12,12 +12,14 @@ from textual.app import ComposeResult
 from textual.message import Message
 from textual.screen import Screen
 
+from ranktop.finding import Finding
+from ranktop.reconcile.headline import loudest
 from tui.draw.glyphs import Glyphs
 from tui.draw.spans import TextLine
 from tui.draw.top import draw_keys, draw_top
 from tui.moment import Moment
 from tui.palette import Palette
-from tui.views.view import Frame, Page, Row, Target, View
+from tui.views.view import FindingTarget, Frame, Page, Row, Target, View, most_rows
 from tui.widgets.lines import Lines
 
 _ORDER = ("top", "head", "body", "tail-head", "tail", "keys")
@@ -51,6 +53,7 @@ class MainScreen(Screen[None]):
         self._palette = palette
         self._glyphs = glyphs
         self._page = Page((), ())
+        self._headline: Sequence[Finding] = ()
         self._cursor: int | None = None
 
     class Composed(Message):
@@ -69,13 +72,16 @@ class MainScreen(Screen[None]):
         if width <= 0 or not self._has_parts:
             return
         top = draw_top(frame.verdict, moment, width, glyphs)
-        self._page = view.draw(frame._replace(width=width))
+        height = self.size.height - len(top) - 1
+        self._page = view.draw(frame._replace(width=width, height=height))
         if self._cursor is not None and self._cursor >= len(self._targets()):
             self._cursor = None
+        self._headline = loudest(frame.verdict.findings)
         page = self._page
         self._lines("top").show(top)
         self._lines("head").show(page.head)
         self.set_class(page.tail is None, "-whole")
+        self._lines("body").styles.max_height = most_rows(height, page) if page.tail is not None else None
         self._lines("tail-head").show(page.tail_head)
         self._draw_rows()
 
@@ -130,6 +136,10 @@ class MainScreen(Screen[None]):
         """What Enter opens."""
         targets = self._targets()
         return targets[self._cursor][2] if self._cursor is not None and self._cursor < len(targets) else None
+
+    def headline_target(self) -> Target | None:
+        """The finding that the sentence on top is of."""
+        return FindingTarget(self._headline[0]) if self._headline else None
 
     def on_lines_clicked(self, message: Lines.Clicked) -> None:
         for index, (part, row, _) in enumerate(self._targets()):

@@ -30,6 +30,7 @@ class TerminalDriver(LinuxDriver):
     """Textual 8 lets 30 writes wait, then stops the event loop: no key, no sample, no recording until one is taken.
 
     Here the app holds its frames back instead, so that what comes next is the newest state.
+    That is so on every line: what SSH_CONNECTION could switch off (animation, repaints within a second) is not there.
     """
 
     _writer: Writer | None = None

@@ -97,7 +97,7 @@ def _waterfall(rank: RankVerdict, width: int, glyphs: Glyphs) -> TextLine:
     total = rank.line("hbm.total").seen
     if not total:
         return line(" " * width)
-    cells = max(10, min(60, width - 50))
+    cells = max(10, min(60, width - 61))
     spans: list[Span | str] = [Span(" HBM ", "muted")]
     legend: list[Span | str] = []
     left = cells

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ranktop.reconcile.verdict import Line, RankVerdict
 from tui.draw import numbers
@@ -15,6 +16,17 @@ from tui.draw.spans import Span, TextLine, left, line, right
 from tui.views.view import UNSORTED, Sort
 
 GAP = 2
+_WIDEST = 80
+"""Nobody wants a wider column, and a typing error is told as one."""
+
+
+_LONGEST_TAG = 27
+"""`DP15 PP0 ATTN_CP3 TP15 EP15` fits; nothing that SGLang prints is longer today."""
+
+
+def tag_width(tags: Iterable[str], least: int = 4) -> int:
+    """Cells of a column of rank tags: their end, the TP number, is what tells them apart."""
+    return min(_LONGEST_TAG, max([least, *map(len, tags)]))
 
 
 class Look(Struct, frozen=True):
@@ -31,7 +43,10 @@ class ColumnsError(ValueError):
 
 
 class Column(Struct, frozen=True):
-    """One column. `weight`: the heaviest stay longest. `title` may name `{unit}`, filled from the column's scale."""
+    """One column. `weight`: the heaviest stay longest. `title` may name `{unit}`, filled from the column's scale.
+
+    `least`: how narrow it may be made, where that is less than `width`. Numbers are not cut, words and bars may be.
+    """
 
     key: str
     title: str
@@ -39,16 +54,21 @@ class Column(Struct, frozen=True):
     weight: int
     cell: Callable[[RankVerdict, Look, int], TextLine]
     align_left: bool = False
+    least: int | None = None
+
+    def named(self, look: Look) -> str:
+        """Its title with the unit that it has on this screen."""
+        return self.title.replace("{unit}", look.scales[self.key].unit) if self.key in look.scales else self.title
 
 
 def rank_columns(rank_width: int) -> tuple[Column, ...]:
     """All columns in the order of the screen."""
     return (
-        Column("rank", "rank", rank_width, 100, _rank, align_left=True),
+        Column("rank", "rank", rank_width, 100, _rank, align_left=True, least=3),
         Column("gpu", "gpu", 3, 78, _gpu),
         Column("numa", "node", 4, 72, _numa),
         Column("hbm", "HBM GiB", 12, 95, _hbm),
-        Column("hbm_bar", "", 10, 30, _hbm_bar, align_left=True),
+        Column("hbm_bar", "", 10, 30, _hbm_bar, align_left=True, least=3),
         Column("primary", "primary {unit}", 14, 98, _pair("host.primary")),
         Column("indexer", "indexer {unit}", 13, 94, _pair("host.indexer")),
         Column("pinned", "pinned", 7, 40, _pinned),
@@ -58,25 +78,35 @@ def rank_columns(rank_width: int) -> tuple[Column, ...]:
         Column("l2", "L2 %", 5, 82, _usage("l2.used", "l2.total")),
         Column("backup", "L1>L2 MB/s", 10, 50, _rate("rate.backup")),
         Column("load_back", "L2>L1 MB/s", 10, 55, _rate("rate.load_back")),
-        Column("state", "state", 19, 99, _state, align_left=True),
+        Column("state", "state", 19, 99, _state, align_left=True, least=6),
     )
 
 
-def chosen(columns: Sequence[Column], keys: Sequence[str]) -> tuple[Column, ...]:
-    """The columns of these keys in their order; all if there are none."""
+def chosen(columns: Sequence[Column], wanted: Sequence[str]) -> tuple[Column, ...]:
+    """The columns that are wanted as `name` or `name:width`, in their order; all if none is."""
     by_key = {column.key: column for column in columns}
-    return tuple(by_key[key] for key in keys) if keys else tuple(columns)
+    found: list[Column] = []
+    for each in wanted:
+        key, _, width = each.partition(":")
+        found.append(replace(by_key[key], width=int(width)) if width else by_key[key])
+    return tuple(found) or tuple(columns)
 
 
-def check_columns(keys: Sequence[str]) -> None:
-    """ColumnsError for a key that is no column, or is there twice."""
-    known = [column.key for column in rank_columns(4)]
-    for place, key in enumerate(keys):
+def check_columns(wanted: Sequence[str]) -> None:
+    """ColumnsError for a name that is no column, or is there twice, and for a width that cannot be."""
+    known = {column.key: column for column in rank_columns(4)}
+    keys: list[str] = []
+    for each in wanted:
+        key, colon, width = each.partition(":")
         if key not in known:
             near = difflib.get_close_matches(key, known, n=1)
             raise ColumnsError(f"{key} is no column ({f'did you mean {near[0]}?' if near else ', '.join(known)})")
-        if key in keys[:place]:
+        if key in keys:
             raise ColumnsError(f"{key} is there twice")
+        least = known[key].least or known[key].width
+        if colon and not (width.isascii() and width.isdigit() and least <= int(width) <= _WIDEST):
+            raise ColumnsError(f"{each!r}: {key} can be {least} to {_WIDEST} cells wide, like {key}:{max(least, 12)}")
+        keys.append(key)
 
 
 def fitting(columns: Sequence[Column], width: int) -> tuple[Column, ...]:
@@ -92,30 +122,41 @@ def fitting(columns: Sequence[Column], width: int) -> tuple[Column, ...]:
 
 
 def header(columns: Sequence[Column], look: Look, sort: Sort = UNSORTED) -> TextLine:
-    """Titles, aligned as their cells; what is sorted by stands out, the first key with its direction."""
+    """Titles, aligned as their cells; what is sorted by stands out, the first key with its direction behind it."""
     spans: list[Span | str] = []
+    sign = ""
     for index, column in enumerate(columns):
-        title = column.title.replace("{unit}", look.scales[column.key].unit if column.key in look.scales else "")
-        if column.key in sort.keys[:1]:
-            title = f"{title}{'v' if sort.descending else '^'}"
-        title = left(title, column.width, "") if column.align_left else right(title, column.width)
-        spans += [" " * GAP if index else "", Span(title, "accent" if column.key in sort.keys else "muted")]
-    return line(*spans)
+        spans.append(Span(f"{sign:<{GAP}}" if index else "", "accent"))
+        title = column.named(look)
+        title = left(title, column.width, look.glyphs.more) if column.align_left else right(title, column.width)
+        sign = ("v" if sort.descending else "^") if column.key in sort.keys[:1] else ""
+        spans.append(Span(title, "accent" if column.key in sort.keys else "muted"))
+    return line(*spans, Span(sign, "accent"))
+
+
+def unseen_order(columns: Sequence[Column], shown: Sequence[Column], look: Look, sort: Sort) -> str:
+    """The order in words, where the header cannot say it: a column that is sorted by has no room on this screen."""
+    names = {column.key: column.named(look) for column in columns}
+    if {column.key for column in shown} >= {*sort.keys}:
+        return ""
+    first, *others = (names[key] for key in sort.keys)
+    ties = "".join(f", then {name}" for name in others)
+    return f"sorted by {first}, {'largest' if sort.descending else 'smallest'} first{ties}"
 
 
 def row(rank: RankVerdict, columns: Sequence[Column], look: Look, width: int) -> TextLine:
-    """One rank. The last column takes what is left of the width."""
+    """One rank. The last column takes what is left of the width, where it begins at its left end."""
     cells: list[Span | str] = []
     used = 0
     for index, column in enumerate(columns):
         if index:
             cells.append(" " * GAP)
             used += GAP
-        last = index == len(columns) - 1
-        room = max(column.width, width - used) if last else column.width
+        grows = column.align_left and index == len(columns) - 1
+        room = max(column.width, width - used) if grows else column.width
         cells.extend(column.cell(rank, look, room))
         used += room
-    return line(*cells)
+    return line(*cells, " " * (width - used))
 
 
 def scales(ranks: Sequence[RankVerdict]) -> dict[str, Scale]:

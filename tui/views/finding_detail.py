@@ -6,6 +6,7 @@ import textwrap
 
 from ranktop.clock import time_of_day_from_iso
 from ranktop.finding import Finding
+from tui.draw import numbers
 from tui.draw.spans import Span, TextLine, fit, left, line, plain
 from tui.views.view import Frame, Page, Row
 
@@ -55,7 +56,7 @@ def _lines(finding: Finding, is_open: bool, frame: Frame) -> list[TextLine]:
             line(
                 " ",
                 Span(left(plain(name), 28, more), "muted"),
-                plain(_number(value)),
+                plain(_value(name, value, frame.glyphs.missing)),
                 Span(f"   {plain(source)}", "muted"),
             )
         )
@@ -71,5 +72,16 @@ def _lines(finding: Finding, is_open: bool, frame: Frame) -> list[TextLine]:
     return [fit(row, width, more) for row in rows]
 
 
-def _number(value: object) -> str:
-    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+def _value(name: str, value: object, missing: str) -> str:
+    """A number with its unit as far as the name gives one; what identifies something is no amount."""
+    if value is None:
+        return missing
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if not isinstance(value, int | float) or name.startswith(("pid", "start_ticks", "parent_pid")):
+        return str(value)
+    text = f"{value:,.0f}" if float(value).is_integer() else f"{value:,}"
+    if not name.endswith("_bytes") or abs(value) < 1e6:
+        return text
+    is_hbm = name.startswith("hbm")
+    return f"{text} ({value / numbers.GIB:.2f} GiB)" if is_hbm else f"{text} ({numbers.size(value, missing)})"

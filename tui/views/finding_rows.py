@@ -3,19 +3,34 @@
 from __future__ import annotations
 
 import textwrap
+from typing import NamedTuple
+
+from rich.cells import cell_len as cells_of_text
 
 from ranktop.clock import time_of_day_from_iso
 from ranktop.finding import SEVERITIES, Finding
 from ranktop.reconcile.grouping import rank_span
 from ranktop.reconcile.verdict import Verdict
+from ranktop.sample import SourceState
 from tui.draw.glyphs import Glyphs
 from tui.draw.spans import Span, TextLine, fit, left, line, plain, spread
 from tui.draw.spans import width as cells_of
 from tui.views.view import NO_DIFFERENCES, Differences, FindingTarget, Row
 
-_CODE_WIDTH = 19
-_WHERE_WIDTH = 10
-_INDENT = _CODE_WIDTH + 2
+_WIDEST_WHERE = 24
+"""Further than this no message is moved by a longer list of ranks in another row."""
+
+
+class _Places(NamedTuple):
+    """Where the columns of a list begin, in cells: as wide as what stands in them."""
+
+    code: int
+    where: int
+
+    @property
+    def indent(self) -> int:
+        """Of the lines below a finding's first."""
+        return self.code + 3
 
 
 def draw_findings_header(verdict: Verdict, width: int, glyphs: Glyphs) -> TextLine:
@@ -29,67 +44,116 @@ def draw_findings_header(verdict: Verdict, width: int, glyphs: Glyphs) -> TextLi
 
 
 def draw_findings(
-    verdict: Verdict, width: int, glyphs: Glyphs, differences: Differences = NO_DIFFERENCES
+    verdict: Verdict,
+    width: int,
+    glyphs: Glyphs,
+    differences: Differences = NO_DIFFERENCES,
+    room: int | None = None,
 ) -> tuple[Row, ...]:
     """A row a finding: mark and code, which ranks, what, since when; below the worst ones what to do.
 
     In a replay those that were recorded and are not found again come last, and those that were not recorded say so.
+    Where not all fits into `room` rows, advice gives way, that of the worst last, and then the ends of messages: no
+    finding is hidden by the words of another, and Enter shows all of them.
     """
-    rows: list[Row] = []
     new = {id(finding) for finding in differences.only_replayed}
-    for finding in verdict.findings:
-        rows.extend(_finding(finding, width, glyphs, "not recorded" if id(finding) in new else ""))
-        if finding.advice and finding.severity != "info" and not finding.causes:
-            rows.extend(Row(advice) for advice in _advice(plain(finding.advice), width))
-    for finding in differences.only_recorded:
-        rows.extend(_finding(finding, width, glyphs, "only recorded"))
-    rows.extend(Row(source) for source in _failing_sources(verdict, width, glyphs))
-    return tuple(rows)
+    told = [(finding, "not recorded" if id(finding) in new else "") for finding in verdict.findings]
+    told += [(finding, "only recorded") for finding in differences.only_recorded]
+    wheres = [_where(finding, verdict) for finding, _ in told]
+    failing = [state for state in verdict.sample.sources if state.state == "error"]
+    places = _Places(
+        max([*(len(_code(finding, glyphs)) for finding, _ in told), *(len(state.name) + 2 for state in failing), 17]),
+        min(_WIDEST_WHERE, max(map(cells_of_text, wheres), default=0)),
+    )
+
+    def drawn(most_of_first: int | None, most: int | None) -> list[list[Row]]:
+        return [
+            _finding(finding, where, places, width, glyphs, note, most if number else most_of_first)
+            for number, ((finding, note), where) in enumerate(zip(told, wheres, strict=True))
+        ]
+
+    sources = [_source(state, places, width, glyphs) for state in failing]
+    findings, spare = drawn(None, None), None
+    if room is not None:
+        spare = room - sum(map(len, findings)) - len(sources)
+        if spare < 0:
+            findings = drawn(max(2, room - len(told) + 1 - len(sources)), 1)
+            spare = max(0, room - sum(map(len, findings)) - len(sources))
+    rows: list[Row] = []
+    for (finding, note), lines in zip(told, findings, strict=True):
+        rows += lines
+        if finding.advice and finding.severity != "info" and not finding.causes and note != "only recorded":
+            advice = _advice(plain(finding.advice), places, width, glyphs, spare)
+            rows += [Row(text_line) for text_line in advice]
+            spare = None if spare is None else spare - len(advice)
+    return (*rows, *(Row(source) for source in sources))
 
 
-def _finding(finding: Finding, width: int, glyphs: Glyphs, note: str) -> list[Row]:
+def _where(finding: Finding, verdict: Verdict) -> str:
+    """Its ranks, with their server where there are several; a server alone, or the node."""
+    ranks, server = rank_span(finding.ranks), finding.server
+    if server is None or not verdict.servers:
+        return plain(ranks or server or "node")
+    if len(verdict.servers) == 1:
+        return plain(ranks or "server")
+    return plain(f"{server.removeprefix('127.0.0.1')} {ranks}".strip())
+
+
+def _code(finding: Finding, glyphs: Glyphs) -> str:
+    return f"{glyphs.fold if finding.causes else ''}{glyphs.marks[finding.severity]} {finding.code}"
+
+
+def _finding(
+    finding: Finding, where: str, places: _Places, width: int, glyphs: Glyphs, note: str, most: int | None
+) -> list[Row]:
     end = line(
         Span(f" {note}" if note else "", "accent"),
         Span(f" {time_of_day_from_iso(finding.since)} " if finding.since else " ", "muted"),
     )
-    where = rank_span(finding.ranks) or finding.server or "node"
     begin = line(
         " ",
-        Span(glyphs.fold if finding.causes else "", "faint"),
-        Span(left(f"{glyphs.marks[finding.severity]} {finding.code}", _CODE_WIDTH, glyphs.more), finding.severity),
-        " ",
-        Span(left(plain(where), max(_WHERE_WIDTH, len(where)), glyphs.more), "strong"),
-        " ",
+        Span(left(_code(finding, glyphs), places.code, glyphs.more), finding.severity),
+        "  ",
+        Span(left(where, max(places.where, cells_of_text(where)), glyphs.more), "strong"),
+        "  ",
     )
     room = width - cells_of(end) - 1
-    first, *others = _message(plain(finding.message), room - cells_of(begin), width, finding)
+    is_brief = finding.severity == "info" or bool(finding.causes)
+    below = width - places.indent - 1
+    first, *others = _message(plain(finding.message), room - cells_of(begin), below, glyphs, 1 if is_brief else most)
     shown = spread(fit(line(*begin, first), room, glyphs.more), end, width)
     return [
         Row(shown, FindingTarget(finding)),
-        *(Row(fit(line(" " * _INDENT, piece), width, glyphs.more)) for piece in others),
+        *(Row(fit(line(" " * places.indent, piece), width, glyphs.more)) for piece in others),
     ]
 
 
-def _message(text: str, room: int, width: int, finding: Finding) -> list[str]:
-    """What is wrong, whole where it is loud: it comes before what to do about it. A note has one line."""
-    if finding.severity == "info" or finding.causes or len(text) <= room:
+def _message(text: str, room: int, below: int, glyphs: Glyphs, most: int | None) -> list[str]:
+    """What is wrong, in `most` lines, whole where it is None: it comes before what to do about it."""
+    if most == 1 or len(text) <= room:
         return [text]
     first = textwrap.wrap(text, max(12, room))[0]
-    return [first, *textwrap.wrap(text[len(first) :].strip(), max(20, width - _INDENT - 1))]
+    return _at_most([first, *textwrap.wrap(text[len(first) :].strip(), max(20, below))], most, below, glyphs)
 
 
-def _advice(text: str, width: int) -> list[TextLine]:
-    pieces = textwrap.wrap(text, max(20, width - _INDENT - 1))
-    return [fit(line(" " * _INDENT, Span(piece, "muted")), width) for piece in pieces]
+def _at_most(pieces: list[str], most: int | None, width: int, glyphs: Glyphs) -> list[str]:
+    """The first ones; the last says that there are more."""
+    if most is None or len(pieces) <= most:
+        return pieces
+    kept = pieces[: max(0, most)]
+    return [*kept[:-1], *(f"{piece[: width - 2]} {glyphs.more}" for piece in kept[-1:])]
 
 
-def _failing_sources(verdict: Verdict, width: int, glyphs: Glyphs) -> list[TextLine]:
-    rows: list[TextLine] = []
-    for state in verdict.sample.sources:
-        if state.state == "error":
-            begin = line(" ", Span(left(f"{glyphs.marks['info']} {state.name}", _CODE_WIDTH, glyphs.more), "warn"), " ")
-            rows.append(fit(line(*begin, Span(plain(state.detail), "text")), width, glyphs.more))
-    return rows
+def _advice(text: str, places: _Places, width: int, glyphs: Glyphs, most: int | None) -> list[TextLine]:
+    """In `most` lines."""
+    below = max(20, width - places.indent - 1)
+    pieces = _at_most(textwrap.wrap(text, below), most, below, glyphs)
+    return [fit(line(" " * places.indent, Span(piece, "muted")), width) for piece in pieces]
+
+
+def _source(state: SourceState, places: _Places, width: int, glyphs: Glyphs) -> TextLine:
+    name = left(f"{glyphs.marks['info']} {state.name}", places.code, glyphs.more)
+    return fit(line(" ", Span(name, "warn"), "  ", Span(plain(state.detail), "text")), width, glyphs.more)
 
 
 def finding_counts(verdict: Verdict) -> list[tuple[str, int]]:

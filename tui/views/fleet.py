@@ -14,6 +14,7 @@ from ranktop.reconcile.verdict import NodeVerdict, TierShares, TransferRates, Ve
 from ranktop.sample import Sample
 from tui.draw import numbers
 from tui.draw.glyphs import Glyphs
+from tui.draw.rule import draw_rule
 from tui.draw.spans import Span, TextLine, fit, line, plain
 from tui.draw.table import Cell, Col, Table
 from tui.views.finding_rows import draw_findings, draw_findings_header
@@ -83,7 +84,7 @@ def fleet_verdict(fleet: Fleet, where: str, problem: str | None) -> Verdict:
     severities = Counter(row.severity for row in fleet.rows if row.severity not in (None, "info"))
     told = [f"{count} {severity}" for severity in reversed(SEVERITIES) if (count := severities[severity])]
     origins = Counter(row.origin for row in fleet.rows)
-    words = [f"{', '.join(told) or 'nothing above info'} on {origins['ranktop']} nodes"]
+    words = [f"{', '.join(told) or 'nothing above info'} on {numbers.counted(origins['ranktop'], 'node')}"]
     words += [f"{origins[origin]} {word}" for origin, word in _ORIGINS.items() if origins[origin]]
     words += [f"incomplete: {plain(warning, 120)}" for warning in fleet.warnings[:1]]
     worst = max((SEVERITIES.index(row.severity) for row in fleet.rows if row.severity), default=-1)
@@ -115,28 +116,33 @@ class FleetView:
     def draw(self, frame: Frame) -> Page:
         glyphs, width = frame.glyphs, frame.width
         nodes = arranged_nodes(self._fleet.rows, frame.sort, frame.filter)
-        shown = Table(_columns(frame.sort), width, glyphs.more)
+        shown = Table(_COLUMNS, width, glyphs.more)
         rows: list[Row] = []
         groups = Counter(row.group for row in nodes)
         for place, row in enumerate(nodes):
             if self._group is not None and (place == 0 or nodes[place - 1].group != row.group):
                 name = plain(row.group) if row.group else f"no {self._group}"
                 title = Span(f" {self._group} {name}" if row.group else f" {name}", "accent")
-                rows.append(Row(fit(line(title, Span(f"  {groups[row.group]} nodes", "muted")), width)))
+                rows.append(
+                    Row(fit(line(title, Span(f"  {numbers.counted(groups[row.group], 'node')}", "muted")), width))
+                )
             rows.append(Row.later(partial(_line, row, glyphs, shown), NodeTarget(row.instance)))
         if not nodes:
             rows.append(Row(fit(line(Span(" no node here", "muted")), width)))
         findings = draw_findings(frame.verdict, width, glyphs)
         tail_head = (line(" " * width), draw_findings_header(frame.verdict, width, glyphs)) if findings else ()
-        return Page((shown.header,), tuple(rows), tail_head, findings or None)
+        head = (draw_rule(_order(frame.sort), width, glyphs), shown.header)
+        return Page(head, tuple(rows), tail_head, findings or None)
 
 
-def _columns(sort: Sort) -> tuple[Col, ...]:
-    sign = "v" if sort.descending else "^"
-    return tuple(
-        column._replace(title=f"{column.title}{sign}"[-column.width :]) if column.title == sort.keys[0] else column
-        for column in _COLUMNS
-    )
+def _order(sort: Sort) -> str:
+    """In words: what is sorted by has no column of its own (severity), or may have no room on this screen."""
+    key = sort.keys[0]
+    if key == "severity":
+        return f"sorted by severity, {'worst' if sort.descending else 'best'} first"
+    if key == "node":
+        return f"sorted by node, {'last' if sort.descending else 'first'} name first"
+    return f"sorted by {key}, {'largest' if sort.descending else 'smallest'} first"
 
 
 def _line(row: NodeRow, glyphs: Glyphs, shown: Table) -> TextLine:

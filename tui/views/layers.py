@@ -6,6 +6,7 @@ from functools import partial
 
 from ranktop.plan.plan import Plan, RankPlan
 from tui.draw.spans import Span, TextLine, fit, left, line, plain, right
+from tui.views.columns import tag_width
 from tui.views.related import related
 from tui.views.view import Frame, Page, RankTarget, Row
 
@@ -33,28 +34,30 @@ def _server_rows(server: str, plan: Plan, frame: Frame) -> list[Row]:
         " ",
         Span(plain(server), "strong"),
         Span(f"   {plan.model.layers} layers   LayerSplit {state}", "text"),
-        Span(f"   at most {split.max_owned} owned, {split.layer_equivalents} with scratch", "muted"),
         Span(
-            f"   -{split.reduction_percent:.2f} % of the KV pool a token (upper bound)" if split.active else "", "muted"
+            f"   at most {split.max_owned} owned, {split.layer_equivalents} with scratch" if split.active else "",
+            "muted",
         ),
+        Span(f"   KV pool a token -{split.reduction_percent:.1f} % at most" if split.active else "", "muted"),
     )
     rows = [Row(fit(about, frame.width, frame.glyphs.more))]
     rows += [
         Row(fit(line(Span(f"   {plain(reason)}", "muted")), frame.width, frame.glyphs.more)) for reason in split.reasons
     ]
-    cells = max(10, min(plan.model.layers, frame.width - 44))
+    wide = tag_width((planned.rank for planned in plan.ranks), 10)
+    cells = max(10, min(plan.model.layers, frame.width - wide - 36))
     rows.append(
         Row(
             fit(
                 line(
-                    Span(f" {left('rank', 12)}{right('owned', 6)}{right('index', 6)}  {_ruler(plan, cells)}", "muted")
+                    Span(f" {left('rank', wide)}{right('owned', 6)}{right('index', 6)}  {_ruler(plan, cells)}", "muted")
                 ),
                 frame.width,
             )
         )
     )
     rows += [
-        Row.later(partial(_rank_row, planned, plan, cells, frame), RankTarget(server, planned.rank))
+        Row.later(partial(_rank_row, planned, plan, wide, cells, frame), RankTarget(server, planned.rank))
         for planned in plan.ranks
     ]
     return rows
@@ -65,14 +68,14 @@ def _ruler(plan: Plan, cells: int) -> str:
     return "0" + " " * max(1, cells - 1 - len(last)) + last
 
 
-def _rank_row(planned: RankPlan, plan: Plan, cells: int, frame: Frame) -> TextLine:
+def _rank_row(planned: RankPlan, plan: Plan, wide: int, cells: int, frame: Frame) -> TextLine:
     layers, total = planned.layers, plan.model.layers
     begin, end = layers.start * cells // total, max(layers.start * cells // total + 1, layers.end * cells // total)
     index = planned.host.index_layers if planned.host else None
     scratch = f"+{planned.device.scratch_layers} scratch" if planned.device.scratch_layers else ""
     cells_of_layers = line(
         " ",
-        Span(left(planned.rank, 12, frame.glyphs.more), "strong"),
+        Span(left(planned.rank, wide, frame.glyphs.more), "strong"),
         right(str(layers.owned), 6),
         right(frame.glyphs.missing if index is None else str(index), 6),
         "  ",

@@ -9,6 +9,7 @@ from ranktop.sample import NumaNode
 from tui.draw import numbers
 from tui.draw.glyphs import bar
 from tui.draw.spans import Span, TextLine, fit, left, line, plain, right
+from tui.views.columns import tag_width
 from tui.views.related import related
 from tui.views.view import Frame, Page, RankTarget, Row
 
@@ -28,10 +29,11 @@ class NumaView:
             rows.append(Row(line(Span("  no NUMA node is readable here", "muted"))))
             return Page((), tuple(rows))
         rows += [Row(_node(node, frame)) for node in nodes]
+        wide = tag_width((rank.rank for rank in frame.verdict.ranks), 10)
         rows.append(Row(line(" " * frame.width)))
-        rows.append(Row(_header(nodes, frame)))
+        rows.append(Row(_header(nodes, wide, frame)))
         rows += [
-            Row.later(partial(_rank, rank, nodes, frame), RankTarget(rank.server, rank.rank))
+            Row.later(partial(_rank, rank, nodes, wide, frame), RankTarget(rank.server, rank.rank))
             for rank in frame.verdict.ranks
         ]
         return Page((), tuple(rows))
@@ -55,20 +57,21 @@ def _node(node: NumaNode, frame: Frame) -> TextLine:
     return fit(spans, frame.width, frame.glyphs.more)
 
 
-def _header(nodes: tuple[NumaNode, ...], frame: Frame) -> TextLine:
+def _header(nodes: tuple[NumaNode, ...], wide: int, frame: Frame) -> TextLine:
     names = "".join(right(f"node {node.node}", _CELL) for node in nodes)
     return fit(
-        line(Span(f" {left('rank', 10)}  gpu  gpu node{names}   local %   pages   cpus allowed", "muted")), frame.width
+        line(Span(f" {left('rank', wide)}  gpu  gpu node{names}   local %   pages   cpus allowed", "muted")),
+        frame.width,
     )
 
 
-def _rank(rank: RankVerdict, nodes: tuple[NumaNode, ...], frame: Frame) -> TextLine:
+def _rank(rank: RankVerdict, nodes: tuple[NumaNode, ...], wide: int, frame: Frame) -> TextLine:
     missing = frame.glyphs.missing
     placements = frame.verdict.sample.placements.get(rank.pid, ()) if rank.pid is not None else ()
     sampled = sum(placement.sampled_pages - placement.absent_pages for placement in placements)
     spans: list[Span | str] = [
         " ",
-        Span(left(rank.rank, 10, frame.glyphs.more), "strong"),
+        Span(left(rank.rank, wide, frame.glyphs.more), "strong"),
         right(missing if rank.gpu is None else str(rank.gpu), 5),
         right(missing if rank.numa is None else str(rank.numa), 10),
     ]

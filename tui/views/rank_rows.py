@@ -9,20 +9,19 @@ from typing import NamedTuple
 from ranktop.finding import SEVERITIES
 from ranktop.reconcile.verdict import RankVerdict, ServerVerdict, Verdict
 from tui.draw.glyphs import Glyphs
+from tui.draw.numbers import counted
 from tui.draw.spans import Span, TextLine, fit, line, plain
-from tui.views.columns import Look, chosen, fitting, header, rank_columns, row, scales
+from tui.views.columns import Look, chosen, fitting, header, rank_columns, row, scales, tag_width, unseen_order
 from tui.views.sorting import arranged
 from tui.views.view import UNSORTED, RankTarget, Row, Sort
 
-_LONGEST_TAG = 27
-"""`DP15 PP0 ATTN_CP3 TP15 EP15` fits; nothing that SGLang prints is longer today."""
-
 
 class Grid(NamedTuple):
-    """Header and rows apart: the header stays while the rows scroll."""
+    """Header and rows apart: the header stays while the rows scroll. `order` says what it cannot, else is empty."""
 
     header: TextLine
     rows: tuple[Row, ...]
+    order: str = ""
 
 
 def draw_grid(
@@ -30,11 +29,12 @@ def draw_grid(
 ) -> Grid:
     """All ranks of the node. With several servers each has a line of its own above its ranks.
 
-    `keep` filters: a rank stays when its tag, server, state or finding contains the text. `wanted` are columns by key.
+    `keep` filters: a rank stays when its tag, server, state or finding contains the text. `wanted` are columns
+    as the configuration has them.
     """
     look = Look(glyphs, scales(verdict.ranks), _states(verdict, glyphs))
-    longest = max((len(rank.rank) for rank in verdict.ranks), default=4)
-    columns = fitting(chosen(rank_columns(min(_LONGEST_TAG, max(4, longest))), wanted), width)
+    every = rank_columns(tag_width(rank.rank for rank in verdict.ranks))
+    columns = fitting(chosen(every, wanted), width)
     rows: list[Row] = []
     several = len(verdict.servers) > 1
     for server in verdict.servers:
@@ -45,11 +45,11 @@ def draw_grid(
             Row.later(partial(row, rank, columns, look, width), RankTarget(rank.server, rank.rank))
             for rank in arranged(ranks, sort)
         )
-    return Grid(header(columns, look, sort), tuple(rows))
+    return Grid(header(columns, look, sort), tuple(rows), unseen_order(every, columns, look, sort))
 
 
 def _server_line(server: ServerVerdict) -> TextLine:
-    about = (plain(server.model or "model unknown"), server.role or "", f"{server.ranks} ranks")
+    about = (plain(server.model or "model unknown"), server.role or "", counted(server.ranks, "rank"))
     return line(Span(server.id, "accent"), Span("  " + "  ".join(part for part in about if part), "muted"))
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from functools import partial
 
-from tui.draw.spans import Span, TextLine, fit, line
+from tui.draw.rule import draw_rule
+from tui.draw.spans import TextLine, fit, line
 from tui.views.finding_rows import draw_findings, draw_findings_header
 from tui.views.node_rows import draw_host, draw_sources, draw_tiers
 from tui.views.rank_rows import draw_grid
-from tui.views.view import Frame, Page, Row
+from tui.views.view import Frame, Page, Row, most_rows, rows_of_both
 
 
 class RanksView:
@@ -24,15 +25,21 @@ class RanksView:
             draw_host(verdict, width, glyphs),
             draw_tiers(verdict, width, glyphs),
             draw_sources(verdict.sample.sources, verdict.sample.at_unix_seconds, width, glyphs),
-            (Span(glyphs.rule * width, "faint"),),
+            draw_rule(grid.order, width, glyphs),
             _indent(grid.header, width),
         )
-        return Page(
+        page = Page(
             head,
             tuple(Row.later(partial(_indented, row, width), row.target) for row in grid.rows),
             (line(" " * width), draw_findings_header(verdict, width, glyphs)),
-            draw_findings(verdict, width, glyphs, frame.differences),
         )
+        whole = page._replace(tail=draw_findings(verdict, width, glyphs, frame.differences))
+        if frame.height is None:
+            return whole
+        room = rows_of_both(frame.height, whole) - min(len(whole.rows), most_rows(frame.height, whole))
+        if len(whole.tail or ()) <= room:
+            return whole
+        return page._replace(tail=draw_findings(verdict, width, glyphs, frame.differences, room))
 
 
 def _indented(row: Row, width: int) -> TextLine:

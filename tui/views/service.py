@@ -12,7 +12,9 @@ from tui.views import latencies
 from tui.views.related import related
 from tui.views.view import Frame, Page, Row
 
-_CHART_HEIGHT = 8
+_CHART_HEIGHTS = (5, 8)
+"""The lowest and the highest: two rows of charts of one server are on one screen where that can be."""
+_OTHER_ROWS = 9
 
 
 class ServiceView:
@@ -55,7 +57,12 @@ def _server(server: ServerVerdict, frame: Frame) -> list[TextLine]:
         Chart("output tok/s", frame.trails.values(server.id, "", "throughput"), lambda value: f"{value:,.0f}"),
     )
     facts = beside([(table, latencies.WIDTH), (_load(server, missing), max(0, frame.width - latencies.WIDTH - 2))])
-    return [line(*spans), *facts, *chart_pairs(charts, frame.width, _CHART_HEIGHT, frame.glyphs)]
+    return [line(*spans), *facts, *chart_pairs(charts, frame.width, _chart_height(frame), frame.glyphs)]
+
+
+def _chart_height(frame: Frame) -> int:
+    lowest, highest = _CHART_HEIGHTS
+    return highest if frame.height is None else max(lowest, min(highest, (frame.height - _OTHER_ROWS) // 2))
 
 
 def _load(server: ServerVerdict, missing: str) -> list[TextLine]:

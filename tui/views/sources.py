@@ -10,12 +10,12 @@ from tui.views.view import Frame, Page, Row
 
 _COLUMNS = (
     Col("source", 12, align_left=True),
-    Col("server", 21, align_left=True, weight=2),
+    Col("server", 21, align_left=True, weight=1),
     Col("state", 8, align_left=True),
     Col("age", 6),
     Col("every", 6, weight=3),
-    Col("took ms", 8, weight=1),
-    Col("what came back", 10, align_left=True, grow=True),
+    Col("took ms", 8, weight=2),
+    Col("what came back", 24, align_left=True, grow=True),
 )
 _ROLES = {"ok": "text", "no_data": "muted", "stale": "warn", "error": "warn"}
 

@@ -10,6 +10,7 @@ from tui.draw.chart import Chart
 from tui.draw.chartpairs import chart_pairs
 from tui.draw.glyphs import bar
 from tui.draw.spans import Span, TextLine, fit, left, line, plain, right
+from tui.views.columns import tag_width
 from tui.views.related import related
 from tui.views.tier_tokens import ledger_lines, read_lines, traffic_lines
 from tui.views.view import Frame, Page, Row
@@ -85,19 +86,20 @@ def _charts(frame: Frame) -> tuple[TextLine, ...]:
 
 def _occupancy(frame: Frame) -> list[Row]:
     """A row a rank that reports: used, evictable and free of L1, used of L2."""
-    head = " rank            L1 used  evictable       free             L2 used"
+    wide = tag_width((rank.rank for rank in frame.verdict.ranks), 10)
+    head = f" {left('rank', wide)}      L1 used  evictable       free      L2 used"
     rows = [Row(fit(line(Span(head, "muted")), frame.width))]
-    cells = max(8, min(24, (frame.width - 60) // 2))
+    cells = max(8, min(24, (frame.width - wide - 50) // 2))
     for rank in frame.verdict.ranks:
         if rank.line("l1.used").seen is None or rank.line("l1.used").group:
             continue
-        rows.append(Row.later(partial(_occupancy_row, rank, cells, frame)))
+        rows.append(Row.later(partial(_occupancy_row, rank, wide, cells, frame)))
     if len(rows) == 1:
         rows.append(Row(fit(line(Span("  no rank reports its tokens", "muted")), frame.width)))
     return rows
 
 
-def _occupancy_row(rank: RankVerdict, cells: int, frame: Frame) -> TextLine:
+def _occupancy_row(rank: RankVerdict, wide: int, cells: int, frame: Frame) -> TextLine:
     missing = frame.glyphs.missing
 
     def tokens(name: str) -> str:
@@ -108,7 +110,7 @@ def _occupancy_row(rank: RankVerdict, cells: int, frame: Frame) -> TextLine:
     filled, rest = bar(frame.glyphs, used / total if used is not None and total else None, cells)
     row = line(
         " ",
-        Span(left(rank.rank, 10), "strong"),
+        Span(left(rank.rank, wide, frame.glyphs.more), "strong"),
         right(tokens("l1.used"), 13),
         right(tokens("l1.evictable"), 11),
         right(tokens("l1.available"), 11),

@@ -106,6 +106,10 @@ class Frame(NamedTuple):
     own: OwnCost | None = None
     """What ranktop itself costs; None in a replay."""
     differences: Differences = NO_DIFFERENCES
+    height: int | None = None
+    """Rows that the page has on the screen, without title and keys; None: as many as it likes."""
+    batches: tuple[Happening, ...] = ()
+    """Log lines of batches, oldest first: shown when the filter asks for them."""
 
 
 class Page(NamedTuple):
@@ -115,6 +119,18 @@ class Page(NamedTuple):
     rows: tuple[Row, ...]
     tail_head: tuple[TextLine, ...] = ()
     tail: tuple[Row, ...] | None = None
+
+
+def most_rows(height: int, page: Page) -> int:
+    """How many of its rows a page of that height shows at most, so that the tail is seen too: eight ranks and five
+    lines of findings on 24 lines."""
+    room = rows_of_both(height, page)
+    return max(0, room - min(len(page.tail or ()), max(2, room * 2 // 5)))
+
+
+def rows_of_both(height: int, page: Page) -> int:
+    """What rows and tail share."""
+    return height - len(page.head) - len(page.tail_head)
 
 
 class View(Protocol):

@@ -22,6 +22,11 @@ def over_window(window: Window, **values: Any) -> dict[str, Any]:
     return evidence("reported", window_seconds=seconds, **values)
 
 
+def size(size_bytes: float) -> str:
+    """Decimal bytes for a message: `120.00 GB`, `57.6 MB`."""
+    return f"{size_bytes / 1e9:.2f} GB" if abs(size_bytes) >= 1e9 else f"{size_bytes / 1e6:.1f} MB"
+
+
 def span(window: Window) -> str:
     """`in 60 s`, or `since the start`."""
     return "since the start" if window.seconds is None else f"in {window.seconds:.0f} s"

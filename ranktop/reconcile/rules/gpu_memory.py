@@ -77,8 +77,8 @@ def hbm_orphan(context: Context) -> Iterator[Finding]:
             yield Finding(
                 "HBM-ORPHAN",
                 "breach",
-                f"pid {rank.pid} lost its server {seconds:.0f} s ago (parent {rank.parent_pid}) and holds "
-                f"{used / GIB:.2f} GiB of HBM",
+                f"pid {rank.pid} holds {used / GIB:.2f} GiB of HBM, its server is gone for {seconds:.0f} s (parent "
+                f"{rank.parent_pid})",
                 scope="rank",
                 server=rank.server,
                 rank=str(rank.tag),
@@ -93,6 +93,10 @@ def hbm_orphan(context: Context) -> Iterator[Finding]:
                 f"after checking that its start time is still {rank.start_ticks} ticks since boot",
             )
     yield from _foreign(context, held, source)
+
+
+def _processes(count: int) -> str:
+    return "1 process that is" if count == 1 else f"{count} processes that are"
 
 
 def _failures(context: Context, since: float) -> dict[tuple[str | None, str | None], Event]:
@@ -234,7 +238,7 @@ def _foreign(context: Context, held: dict[int, int], source: str) -> Iterator[Fi
     yield Finding(
         "HBM-ORPHAN",
         "info",
-        f"{total / GIB:.2f} GiB of HBM on the ranks' GPUs are held by {len(strangers)} processes that are no rank here "
+        f"{total / GIB:.2f} GiB of HBM on the ranks' GPUs are held by {_processes(len(strangers))} no rank here "
         f"(pid {', '.join(str(pid) for pid in sorted(strangers)[:4])} as NVML tells them)",
         evidence={
             "hbm_bytes": total,

@@ -10,6 +10,7 @@ from ranktop.reconcile.counters import NODE_HEADROOM
 from ranktop.reconcile.grouping import rank_span
 from ranktop.reconcile.headrooms import bound_nodes, group_uses, node_headroom_bytes
 from ranktop.reconcile.history import Track
+from ranktop.reconcile.rules.evidence import size
 from ranktop.reconcile.rules.rule import Context
 from ranktop.reconcile.trend import trend
 
@@ -127,8 +128,7 @@ def _node_full(node: int, bound: list[Pending], headroom: int, growth: int, sour
     return Finding(
         "NUMA-NODE-FULL",
         "critical",
-        f"node {node} can give {headroom / 1e9:.2f} GB, {rank_span(ranks)} bound to it still need "
-        f"{growth / 1e9:.2f} GB there",
+        f"node {node} has {size(headroom)} left, and {size(growth)} are still to come: {rank_span(ranks)} bound to it",
         evidence={"node": node, "headroom_bytes": headroom, "growth_bytes": growth, "bound_ranks": len(bound)},
         sources={"headroom_bytes": source, "growth_bytes": "inferred", "bound_ranks": "inferred"},
         advice="membind is strict: the kernel kills although the other node has room. "

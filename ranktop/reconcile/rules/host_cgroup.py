@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from ranktop.finding import SEVERITIES, Finding
 from ranktop.reconcile.counters import AT_LIMIT, OOM_KILLS, OOMS, WORKING_SET
 from ranktop.reconcile.headrooms import GroupUse, group_uses
+from ranktop.reconcile.rules.evidence import size
 from ranktop.reconcile.rules.rule import Context
 from ranktop.reconcile.trend import trend
 from ranktop.reconcile.windows import gained_lately
@@ -38,9 +39,13 @@ def _judge(context: Context, use: GroupUse) -> Iterator[Finding]:
         "limit_path": use.limit_path,
     }
     sources: dict[str, str] = dict.fromkeys(("working_set_bytes", "limit_bytes", "headroom_bytes"), use.source)
-    amount = f"{use.working_set_bytes / 1e9:.2f} of {use.limit_bytes / 1e9:.2f} GB ({100 * share:.0f} %)"
+    amount = f"{size(use.working_set_bytes)} of {size(use.limit_bytes)} ({100 * share:.0f} %)"
     if kills or ooms:
-        said = f"{kills} processes killed" if kills else f"{ooms} allocations failed"
+        said = (
+            f"{kills} process{'' if kills == 1 else 'es'} killed"
+            if kills
+            else f"{ooms} allocation{'' if ooms == 1 else 's'} failed"
+        )
         yield Finding(
             "HOST-CGROUP",
             "critical",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ranktop.clock import duration
 from ranktop.finding import Finding
 from ranktop.reconcile.headrooms import group_uses
 from ranktop.reconcile.history import Track
@@ -91,8 +92,9 @@ def _leak(context: Context, rank: RankVerdict, per_second: float, r2: float) -> 
     return Finding(
         "HOST-ANON-LEAK",
         "warn",
-        f"anonymous memory grows by {per_second * 3600 / 1e9:.2f} GB an hour while the pools stand still"
-        + (f"; {name} is used up in {hours:.1f} h" if hours is not None else ""),
+        f"anonymous memory grows by {per_second * 3600 / 1e9:.2f} GB an hour"
+        + (f", {name} is used up in {duration(hours * 3600)}" if hours is not None else "")
+        + "; the pools stand still",
         scope="rank",
         server=rank.server,
         rank=rank.rank,

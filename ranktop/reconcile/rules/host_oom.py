@@ -8,16 +8,17 @@ from typing import Any, NamedTuple
 from ranktop.finding import Finding
 from ranktop.reconcile.counters import OOM_KILLS, RESIDENT_POOLS, counts_of
 from ranktop.reconcile.history import LineKey
+from ranktop.reconcile.rules.evidence import size
 from ranktop.reconcile.rules.rule import Context
 from ranktop.reconcile.windows import gained_lately
 from ranktop.sample import Cgroup, Event
 
 _GROWTH_SECONDS = 120.0
 _CONSTRAINTS = {
-    "CONSTRAINT_MEMCG": "the memory limit of a cgroup",
-    "CONSTRAINT_MEMORY_POLICY": "a NUMA node that the victim is bound to was full",
-    "CONSTRAINT_CPUSET": "the memory nodes of a cpuset were full",
-    "CONSTRAINT_NONE": "the host's memory",
+    "CONSTRAINT_MEMCG": "at the memory limit of a cgroup",
+    "CONSTRAINT_MEMORY_POLICY": "as the NUMA node that it is bound to was full",
+    "CONSTRAINT_CPUSET": "as the memory nodes of its cpuset were full",
+    "CONSTRAINT_NONE": "as the host had no memory left",
 }
 _SIZES = ("anon_rss_bytes", "shmem_rss_bytes", "file_rss_bytes", "total_vm_bytes", "pid")
 _ADVICE = (
@@ -65,14 +66,15 @@ def _killed(context: Context, event: Event, kills: list[Event]) -> Finding:
         "grew_last_confidence": grew.confidence,
     }
     shmem = fields.get("shmem_rss_bytes")
-    held = f", {shmem / 1e9:.2f} GB of it shared memory" if isinstance(shmem, int) else ""
-    cause = _CONSTRAINTS.get(constraint, "memory, by a constraint that the kernel's line did not name")
+    held = f", {size(shmem)} of it shared memory" if isinstance(shmem, int) else ""
+    cause = _CONSTRAINTS.get(constraint, "for memory, by a constraint that the kernel's line did not name")
     more = f"; {len(kills)} kills in the last hour" if len(kills) > 1 else ""
     return Finding(
         "HOST-OOM-KILL",
         "info" if is_foreign else "critical",
-        f"the kernel killed pid {fields.get('pid')} ({fields.get('comm', '?')}){held}: {cause}"
+        f"killed by the kernel {cause}"
         + (" of another tenant" if is_foreign else "")
+        + f": pid {fields.get('pid')} ({fields.get('comm', '?')}){held}"
         + more
         + ("" if is_foreign else f". {_who_grew(grew)}"),
         scope="rank" if event.rank is not None else "node",

@@ -39,7 +39,7 @@ def layer_cp1(context: Context) -> Iterator[Finding]:
             yield Finding(
                 "LAYER-CP1",
                 "breach",
-                "--enable-dsa-cache-layer-split is set and attn_cp_size resolved to 1: no layer is split, no HBM saved",
+                "no layer is split, no HBM saved: attn_cp_size resolved to 1 beside --enable-dsa-cache-layer-split",
                 scope="server",
                 server=server.id,
                 **evidence("reported", attn_cp_size=size),

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from ranktop.finding import Finding, Severity
 from ranktop.plan.plan import Plan
+from ranktop.reconcile.rules.evidence import size
 from ranktop.reconcile.rules.rule import Context
 from ranktop.reconcile.verdict import Line, RankVerdict
 
@@ -72,7 +73,7 @@ def _differs(context: Context, rank: RankVerdict, line: Line) -> Finding:
     return Finding(
         "HOST-POOL-OVER" if over else "HOST-POOL-UNDER",
         _severity(plan),
-        f"{_NAMES[line.line]} is {_size(line.seen)}, planned {_size(line.planned)} ({percent:+.1f} %)",
+        f"{_NAMES[line.line]} is {size(line.seen)}, planned {size(line.planned)} ({percent:+.1f} %)",
         scope="rank",
         server=rank.server,
         rank=rank.rank,
@@ -92,7 +93,3 @@ def _differs(context: Context, rank: RankVerdict, line: Line) -> Finding:
 def _severity(plan: Plan | None) -> Severity:
     """A plan of the nearest version may itself be what is wrong."""
     return "breach" if plan is not None and plan.sglang.exact else "warn"
-
-
-def _size(size_bytes: float) -> str:
-    return f"{size_bytes / 1e9:.2f} GB" if size_bytes >= 1e9 else f"{size_bytes / 1e6:.1f} MB"

@@ -29,8 +29,9 @@ def server_hung(context: Context) -> Iterator[Finding]:
         yield Finding(
             "SERVER-HUNG",
             "critical",
-            f"{activity.door_requests} {'clients' if activity.is_http_silent else 'requests'} at the door, and for "
-            f"{idle:.0f} s no batch, no log line and no GPU use",
+            f"no batch, no log line and no GPU use for {idle:.0f} s, with "
+            + _count(activity.door_requests, "client" if activity.is_http_silent else "request")
+            + " at the door",
             scope="server",
             server=server.id,
             **evidence(
@@ -56,9 +57,8 @@ def pd_stuck(context: Context) -> Iterator[Finding]:
         yield Finding(
             "PD-STUCK",
             "critical",
-            f"{activity.door_requests} requests at the door and no batch for {still:.0f} s"
-            + (f" ({told})" if told else "")
-            + f"; SGLang gives them up in {left:.0f} s",
+            f"no batch for {still:.0f} s with {_count(activity.door_requests, 'request')} at the door; SGLang gives "
+            f"up in {left:.0f} s" + (f" ({told})" if told else ""),
             scope="server",
             server=server.id,
             **evidence(
@@ -84,7 +84,7 @@ def metrics_stale(context: Context) -> Iterator[Finding]:
         yield Finding(
             "METRICS-STALE",
             "warn",
-            f"{activity.door_requests} requests at the door, and the gauges have not moved for {frozen:.0f} s"
+            f"the gauges have not moved for {frozen:.0f} s with {_count(activity.door_requests, 'request')} at the door"
             + (" (/v1/loads freezes with them)" if loads else ""),
             scope="server",
             server=server.id,
@@ -94,6 +94,12 @@ def metrics_stale(context: Context) -> Iterator[Finding]:
             advice="trust http_requests_active, GPU use and the log instead: until 0.5.22 gauges freeze while a "
             "bootstrap queue is not empty",
         )
+
+
+def _count(number: int | None, what: str) -> str:
+    if number is None:
+        return "work"
+    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def _is_stuck(context: Context, server: ServerVerdict, activity: Activity) -> bool:

@@ -68,8 +68,8 @@ def l2_phantom_hit(context: Context) -> Iterator[Finding]:
             yield Finding(
                 "L2-PHANTOM-HIT",
                 "warn",
-                f"{hits:.0f} tokens counted as host or storage hits {span(window)}, {loaded:.0f} loaded back: "
-                f"{phantom:.0f} were computed again",
+                f"{phantom:.0f} of {hits:.0f} tokens counted as L2 or L3 hits were computed again {span(window)}; "
+                f"{loaded:.0f} loaded back",
                 scope="server",
                 server=server.id,
                 **over_window(window, hit_tokens=hits, load_back_tokens=loaded, phantom_tokens=phantom),

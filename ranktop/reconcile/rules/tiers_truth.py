@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ranktop.finding import Finding
 from ranktop.reconcile.ledger import Ledger, Window
-from ranktop.reconcile.rules.evidence import evidence, over_window, span
+from ranktop.reconcile.rules.evidence import evidence, over_window, size, span
 from ranktop.reconcile.rules.rule import Context
 from ranktop.reconcile.rules.tiers import host_and_storage_hits
 from ranktop.reconcile.verdict import ServerVerdict
@@ -57,8 +57,8 @@ def gauge_lies(context: Context) -> Iterator[Finding]:
         yield Finding(
             "L2-GAUGE-LIES",
             "breach",
-            f"hicache_host_total_tokens says {total.seen:.0f} tokens, {said / 1e9:.2f} GB; the pool is "
-            f"{pool.seen / 1e9:.2f} GB",
+            f"the gauge of L2's size says {size(said)}, the pool is {size(pool.seen)} "
+            f"(hicache_host_total_tokens {total.seen:.0f})",
             scope="rank",
             server=rank.server,
             rank=rank.rank,
