@@ -160,7 +160,7 @@ def test_a_flipped_bit_in_every_page(original: Original, tmp_path: Path) -> None
     lost = sum(count < len(original.samples) for count in saved)
     print(f"{lost} of {len(saved)} files lost a minute, {sum(not count for count in saved)} all")
     # What SQLite needs to find a row (headers, pointers to cells and pages) carries no sum.
-    assert lost <= len(saved) // 4
+    assert lost <= 1 + len(saved) // 20
 
 
 def test_other_damage_is_no_flipped_bit(original: Original, tmp_path: Path) -> None:
