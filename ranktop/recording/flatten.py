@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from itertools import count
+from operator import itemgetter
 from typing import Any
 
 import msgspec
@@ -39,7 +40,7 @@ def flattener(layout: Layout) -> Flatten:
         " numbers, words, shape = flat.numbers.extend, flat.words.extend, flat.shape.extend",
         *(f" {line}" for line in _lines(layout, "v0", names)),
     ]
-    made: dict[str, Any] = {"encode": msgspec.msgpack.encode}
+    made: dict[str, Any] = {"encode": msgspec.msgpack.encode, "itemgetter": itemgetter}
     exec("\n".join(lines), made)
     return made["flatten"]
 
@@ -55,7 +56,7 @@ def _lines(layout: Layout, values: str, names: Iterator[str]) -> Iterator[str]:
         return
     if kind == "f":
         for position, leaf in enumerate(inner):
-            yield f"{_list(leaf)}([v[{position}] for v in {values}])"
+            yield f"{_list(leaf)}(map(itemgetter({position}), {values}))"
         return
     name = next(names)
     if kind == "o":
