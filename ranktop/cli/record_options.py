@@ -35,7 +35,7 @@ DURATION = Parsed("duration", parse_duration)
 SIZE = Parsed("size", parse_size)
 
 FILE = click.argument("file", metavar="FILE.rtop", type=click.Path(dir_okay=False))
-SALVAGE = click.option("--salvage", is_flag=True, help="Read every row of a damaged file whose checksum still holds.")
+SALVAGE = click.option("--salvage", is_flag=True, help="Read what a damaged file still holds; repair flipped bits.")
 FROM = click.option("--from", "since", metavar="TIME", help="2026-11-29T14:03, 14:03, or -10m (before its end).")
 TO = click.option("--to", "until", metavar="TIME", help="As --from.")
 

@@ -6,7 +6,10 @@ import zlib
 
 
 def inflate(blob: bytes, at_most_bytes: int) -> bytes:
-    """The decompressed bytes. ValueError when they are damaged, or would be more than `at_most_bytes`."""
+    """The decompressed bytes; what stands behind them is left alone.
+
+    ValueError when they are damaged, or would be more than `at_most_bytes`.
+    """
     stream = zlib.decompressobj()
     try:
         data = stream.decompress(blob, at_most_bytes)

@@ -25,6 +25,9 @@ BASE, CONSTANT, INTS, FLOATS, MIXED = range(5)
 _IS_KIND = {kind: bytes(byte == kind for byte in range(256)) for kind in (CONSTANT, INTS, FLOATS, MIXED)}
 _KINDS = bytes(range(MIXED + 1))
 _WORD_BYTES = 8
+_SMALL = bytes(byte for byte in range(256) if byte & 0x7F < 0x43)
+"""Last bytes of floats below 2^49, in little end first."""
+
 Code = Literal["q", "d"]
 
 
@@ -93,8 +96,10 @@ def _words(code: Code, columns: dict[int, Sequence[Any]]) -> bytes | None:
         words = b"".join([row.pack(*values) for values in rows])
     except (struct.error, OverflowError):
         return None
-    # An int beyond 2^53 among floats would lose its last bits; among ints nothing is taken that is none.
-    return words if code == "q" or list(row.iter_unpack(words) if columns else ()) == rows else None
+    # Among ints nothing is taken that is none. An int beyond 2^53 among floats would lose its last bits.
+    if code == "q" or not words[_WORD_BYTES - 1 :: _WORD_BYTES].translate(None, _SMALL):
+        return words
+    return words if list(row.iter_unpack(words)) == rows else None
 
 
 class Lane:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from itertools import count
+from operator import itemgetter
 from typing import Any
 
 import msgspec
@@ -39,13 +40,13 @@ def flattener(layout: Layout) -> Flatten:
         " numbers, words, shape = flat.numbers.extend, flat.words.extend, flat.shape.extend",
         *(f" {line}" for line in _lines(layout, "v0", names)),
     ]
-    made: dict[str, Any] = {"encode": msgspec.msgpack.encode}
+    made: dict[str, Any] = {"encode": msgspec.msgpack.encode, "itemgetter": itemgetter}
     exec("\n".join(lines), made)
     return made["flatten"]
 
 
 def _lines(layout: Layout, values: str, names: Iterator[str]) -> Iterator[str]:
-    """Statements that take apart what the variable `values` holds."""
+    """Statements that take apart what the variable `values` holds: at least one value."""
     if isinstance(layout, str):
         yield {"n": f"numbers({values})", "w": f"words({values})", "x": f"words(map(encode, {values}))"}[layout]
         return
@@ -53,23 +54,24 @@ def _lines(layout: Layout, values: str, names: Iterator[str]) -> Iterator[str]:
     if kind == "s":
         yield from _struct(inner, values, names)
         return
+    if kind == "f":
+        for position, leaf in enumerate(inner):
+            yield f"{_list(leaf)}(map(itemgetter({position}), {values}))"
+        return
     name = next(names)
     if kind == "o":
-        yield f"shape([int(v is not None) for v in {values}])"
+        yield f"shape([0 if v is None else 1 for v in {values}])"
         yield f"{name} = [v for v in {values} if v is not None]"
-        yield from _lines(inner, name, names)
     elif kind == "t":
         yield f"shape(map(len, {values}))"
-        yield f"{name} = [item for v in {values} for item in v]"
-        yield from _lines(inner, name, names)
-    elif kind == "f":
-        for position, leaf in enumerate(inner):
-            yield f"{_list(leaf)}([v[{position}] for v in {values}])"
+        yield f"{name} = {values}[0] if len({values}) == 1 else [item for v in {values} for item in v]"
     else:
         yield f"shape(map(len, {values}))"
         yield f"{_list(inner[0])}([key for v in {values} for key in v])"
         yield f"{name} = [item for v in {values} for item in v.values()]"
-        yield from _lines(inner[1], name, names)
+        inner = inner[1]
+    yield f"if {name}:"
+    yield from (f" {line}" for line in _lines(inner, name, names))
 
 
 def _struct(inner: dict[str, Any], values: str, names: Iterator[str]) -> Iterator[str]:

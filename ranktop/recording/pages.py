@@ -35,6 +35,8 @@ Data = mmap.mmap | bytes
 def rows_of(path: str, *, log_only: bool = False) -> Iterator[tuple[int, Payload]]:
     """(rowid, values) of everything in a database and its write-ahead log that looks like a row of a table.
 
+    A text that is no UTF-8 is bytes.
+
     RecordingError when the file is there and cannot be read.
     """
     with ExitStack() as files:
@@ -217,7 +219,10 @@ def _value(payload: bytes, at: int, kind: int) -> tuple[Any, int]:
         raw = payload[at : at + size]
         if len(raw) != size:
             raise ValueError("a value that ends early")
-        return (raw.decode() if kind % 2 else raw), at + size
+        try:
+            return (raw.decode() if kind % 2 else raw), at + size
+        except UnicodeDecodeError:
+            return raw, at + size
     if kind == 0:
         return None, at
     if kind in (8, 9):

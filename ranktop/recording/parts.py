@@ -67,13 +67,18 @@ def root_layout() -> Layout:
 def split(sample: Sample) -> Iterator[tuple[Key, Any]]:
     """Every part that is there, the sample itself first. A part that is None is left out."""
     yield ROOT, sample
-    for name, kind in part_types().items():
-        value = getattr(sample, name)
-        if kind.by_server:
+    for key, by_server in _part_keys():
+        value = getattr(sample, key[0])
+        if by_server:
             for server, part in value.items():
-                yield (name, server), part
+                yield (key[0], server), part
         elif value is not None:
-            yield (name, None), value
+            yield key, value
+
+
+@functools.cache
+def _part_keys() -> list[tuple[Key, bool]]:
+    return [((name, None), kind.by_server) for name, kind in part_types().items()]
 
 
 def join(parts: dict[Key, Any], events: tuple[Event, ...]) -> Sample:

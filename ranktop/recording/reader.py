@@ -6,7 +6,7 @@ import os
 import sqlite3
 from bisect import bisect_right
 from collections import OrderedDict, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, Self
 
 import msgspec
@@ -41,11 +41,11 @@ class Recorded(NamedTuple):
 class Recording:
     """An open recording. RecordingError when it cannot be opened; damage inside is a gap, named in `damage`."""
 
-    def __init__(self, path: str, db: sqlite3.Connection | None = None) -> None:
-        """`db`: read that instead of the file (what was salvaged from it)."""
+    def __init__(self, path: str, db: sqlite3.Connection | None = None, told: Sequence[str] = ()) -> None:
+        """`db`: read that instead of the file (what was salvaged from it); `told`: what is to be said of it."""
         self.path = path
         self._db: sqlite3.Connection | None = db or connect(path)
-        self._damage: dict[str, None] = {}
+        self._damage: dict[str, None] = dict.fromkeys(told)
         self._schemas: dict[int, KnownSchema] = {}
         self._chunks: OrderedDict[int, OpenChunk] = OrderedDict()
         self._values = PartValues(self._schema)

@@ -12,6 +12,7 @@ from msgspec import Struct
 from ranktop.recording.bounded import inflate
 from ranktop.recording.build import Build, Source, builder
 from ranktop.recording.errors import Damaged
+from ranktop.recording.flips import with_sums
 from ranktop.recording.layout import Layout, Number
 
 MAX_SCHEMA_BYTES = 64 << 20
@@ -27,7 +28,7 @@ class Schema(Struct, frozen=True):
 
     def encoded(self) -> bytes:
         """As stored in `series.data`."""
-        return zlib.compress(msgspec.msgpack.encode(self), 6)
+        return with_sums(zlib.compress(msgspec.msgpack.encode(self), 6))
 
 
 class KnownSchema:

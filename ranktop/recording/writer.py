@@ -11,6 +11,7 @@ from ranktop.reconcile.verdict import Verdict
 from ranktop.recording.columns import deflate
 from ranktop.recording.encoder import Encoder, uses
 from ranktop.recording.errors import RecordingError
+from ranktop.recording.flips import with_sums
 from ranktop.recording.journal import Journal, Statement
 from ranktop.recording.marks import Mark
 from ranktop.recording.notes import Notary, Note, gap, mark
@@ -138,7 +139,7 @@ class Writer:
         chunk, used = self._encoder.take_chunk()
         minute, self._minute = self._minute, []
         first, last = minute[0][0], minute[-1][0]
-        data = deflate(msgspec.msgpack.encode(chunk))
+        data = with_sums(deflate(msgspec.msgpack.encode(chunk)))
         times = [at for _, at, _ in minute]
         self._pending += self._late_copies
         self._late_copies = []

@@ -94,8 +94,8 @@ def _damaged(damage: Callable[[bytearray], bytearray], saved_seconds: int) -> Ca
 
 
 def _flipped(data: bytearray) -> bytearray:
-    """A bit in every fourth page, as bad memory or a bad cable does it."""
-    for place in range(4 * 4096 + 77, len(data), 4 * 4096 - 3):
+    """A bit in every page, as bad memory or a bad cable does it, where both copies of a schema are hit."""
+    for place in range(1000, len(data), 4096):
         data[place] ^= 1 << place % 8
     return data
 
@@ -328,7 +328,7 @@ FAULTS = (
     Fault("disk", "takes no new file", "cannot be made", _read_only),
     Fault("recording", "is cut", "--salvage reads every row", _damaged(lambda data: data[:-4096], 79)),
     Fault("recording", "has every second page zeroed", "--salvage reads every row", _damaged(_zeroed, 0)),
-    Fault("recording", "has a flipped bit in every fourth page", "--salvage reads every row", _damaged(_flipped, 199)),
+    Fault("recording", "has a flipped bit in every page", "checksum does not hold", _damaged(_flipped, 199)),
     Fault("terminal", "is gone (SIGHUP)", "host", _terminal_gone),
     Fault("terminal", "ranktop is ended (SIGTERM): the screen is given back", "host", _terminated),
     Fault("terminal", "ranktop fleet is ended (SIGTERM): the screen is given back", "refused", _fleet_terminated),
