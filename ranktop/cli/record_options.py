@@ -56,9 +56,12 @@ def opened(path: str, salvaged: bool = False) -> Generator[Recording]:
 
 
 def said_damage(recording: Recording) -> None:
-    """Tell on standard error what could not be read."""
+    """Tell on standard error what could not be read, and what may still read it."""
     for line in recording.damage[:20]:
         click.echo(f"ranktop: {recording.path}: {line}", err=True)
+    if recording.damage and not recording.is_salvaged:
+        more = "every row whose checksum holds, and those with a flipped bit"
+        click.echo(f"ranktop: `ranktop cut {recording.path} --salvage -o NEW.rtop` keeps {more}", err=True)
 
 
 def seq_range(recording: Recording, since: str | None, until: str | None) -> tuple[int, int]:

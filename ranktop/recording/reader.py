@@ -44,6 +44,7 @@ class Recording:
     def __init__(self, path: str, db: sqlite3.Connection | None = None, told: Sequence[str] = ()) -> None:
         """`db`: read that instead of the file (what was salvaged from it); `told`: what is to be said of it."""
         self.path = path
+        self.is_salvaged = db is not None
         self._db: sqlite3.Connection | None = db or connect(path)
         self._damage: dict[str, None] = dict.fromkeys(told)
         self._schemas: dict[int, KnownSchema] = {}
