@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import re
 import sys
+from html import unescape
 from pathlib import Path
 
 from ranktop.cli.node_options import NodeOptions, make_feed, make_reconciler
@@ -19,6 +20,11 @@ from tui.timekeys import LiveTime
 
 HERE = Path(__file__).parent / "pictures"
 SETTLE_SECONDS = 25
+_BLANK = "\xa0"
+_BLANKS = _BLANK + "\u2800"
+"""Also the braille sign without a dot."""
+
+_TEXT = re.compile(r'(<text class="[^"]*" x=")([\d.]+)(" y="[^"]*" textLength=")([\d.]+)("[^>]*>)([^<]*)</text>')
 
 PICTURES = (
     ("healthy", "night", (("ranks", []), ("budget", ["2"]), ("tiers", ["3"]), ("numa", ["4"]), ("service", ["7"]))),
@@ -45,9 +51,20 @@ async def shoot(scenario: str, theme: str, shots: tuple[tuple[str, list[str]], .
 
 
 def offline(svg: str) -> str:
-    """Without fonts fetched from elsewhere, and without the ids that change at every run."""
+    """Without fonts fetched from elsewhere, without the ids that change at every run, and with each piece of text
+    where its first letter stands: some renderers (librsvg) drop the blanks before it."""
     svg = re.sub(r"@font-face \{.*?\}", "", svg, flags=re.DOTALL)
-    return re.sub(r"terminal-\d+", "terminal-ranktop", svg)
+    svg = re.sub(r"terminal-\d+", "terminal-ranktop", svg)
+    return _TEXT.sub(_without_blanks, svg.replace("&#160;", _BLANK))
+
+
+def _without_blanks(text: re.Match[str]) -> str:
+    before, x, middle, length, after, told = text.groups()
+    cells = len(unescape(told))
+    lettered = told.strip(_BLANKS)
+    cell = float(length) / cells
+    begin = (len(told) - len(told.lstrip(_BLANKS))) * cell
+    return f"{before}{float(x) + begin:g}{middle}{len(unescape(lettered)) * cell:g}{after}{lettered}</text>"
 
 
 def main() -> None:

@@ -105,3 +105,9 @@ def test_the_list_of_documents_is_whole() -> None:
     pages = {path.name for path in (ROOT / "docs").glob("*.md")} - {"README.md"}
     listed = re.findall(r"^\| \[(.+)\]\(\1\)", (ROOT / "docs" / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
     assert set(listed) == pages
+
+
+@pytest.mark.parametrize("picture", sorted((ROOT / "docs" / "pictures").glob("*.svg")), ids=lambda path: path.name)
+def test_no_text_of_a_picture_begins_with_a_blank(picture: Path) -> None:
+    """Some renderers drop it, and columns lose their places (docs/make_pictures.py)."""
+    assert not re.findall(r"<text [^>]*>(?:&#160;|[\xa0\u2800])", picture.read_text())
