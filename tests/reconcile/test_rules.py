@@ -37,8 +37,8 @@ def loading(sample: Sample) -> Sample:
     return replace(sample, infos={samples.SERVER: info})
 
 
-def refused(sample: Sample, last_page_seconds: float) -> Sample:
-    failing = samples.with_source(sample, "metrics", "error", "refused")
+def refused(sample: Sample, last_page_seconds: float, code: str = "refused") -> Sample:
+    failing = samples.with_source(sample, "metrics", "error", code)
     at = sample.at_unix_seconds - last_page_seconds
     sources = tuple(
         replace(state, at_unix_seconds=at, period_seconds=5.0) if state.name == "metrics" else state
@@ -123,7 +123,22 @@ def unreadable_maps(sample: Sample) -> Sample:
             id="307",
         ),
         pytest.param(
-            "METRICS-EMPTY", lambda s: samples.with_source(s, "metrics", "error", "empty"), [("warn", ())], id="empty"
+            "METRICS-EMPTY", lambda s: refused(s, last_page_seconds=12.0, code="empty"), [("warn", ())], id="empty"
+        ),
+        pytest.param(
+            "METRICS-EMPTY",
+            lambda s: refused(s, last_page_seconds=12.0, code="truncated"),
+            [("warn", ())],
+            id="cut short for longer than a page",
+        ),
+        pytest.param(
+            "METRICS-EMPTY", lambda s: refused(s, last_page_seconds=4.0, code="truncated"), [], id="one page cut short"
+        ),
+        pytest.param(
+            "METRICS-EMPTY",
+            lambda s: replace(refused(s, 12.0, code="empty"), events=(sigterm(s.at_unix_seconds - 11.0),)),
+            [],
+            id="empty after SIGTERM",
         ),
         pytest.param(
             "METRICS-TIMEOUT",

@@ -62,7 +62,13 @@ def draw_findings(
     wheres = [_where(finding, verdict) for finding, _ in told]
     failing = [state for state in verdict.sample.sources if state.state == "error"]
     places = _Places(
-        max([*(len(_code(finding, glyphs)) for finding, _ in told), *(len(state.name) + 2 for state in failing), 17]),
+        max(
+            [
+                *(len(_code(finding, glyphs)) for finding, _ in told),
+                *(len(plain(state.name)) + 2 for state in failing),
+                17,
+            ]
+        ),
         min(_WIDEST_WHERE, max(map(cells_of_text, wheres), default=0)),
     )
 
@@ -100,7 +106,7 @@ def _where(finding: Finding, verdict: Verdict) -> str:
 
 
 def _code(finding: Finding, glyphs: Glyphs) -> str:
-    return f"{glyphs.fold if finding.causes else ''}{glyphs.marks[finding.severity]} {finding.code}"
+    return f"{glyphs.fold if finding.causes else ''}{glyphs.marks[finding.severity]} {plain(finding.code)}"
 
 
 def _finding(
@@ -152,7 +158,7 @@ def _advice(text: str, places: _Places, width: int, glyphs: Glyphs, most: int | 
 
 
 def _source(state: SourceState, places: _Places, width: int, glyphs: Glyphs) -> TextLine:
-    name = left(f"{glyphs.marks['info']} {state.name}", places.code, glyphs.more)
+    name = left(f"{glyphs.marks['info']} {plain(state.name)}", places.code, glyphs.more)
     return fit(line(" ", Span(name, "warn"), "  ", Span(plain(state.detail), "text")), width, glyphs.more)
 
 

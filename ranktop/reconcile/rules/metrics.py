@@ -30,12 +30,18 @@ _FAILURES = {
 }
 
 
+_HALF = ("empty", "truncated")
+"""What a server also answers, once, while it ends."""
+
+
 def metrics_missing(context: Context) -> Iterator[Finding]:
     """The metrics source failed, and the server has had the time to answer."""
     for state in context.sample.sources:
         if state.name != "metrics" or state.state not in ("error", "no_data") or state.code not in _FAILURES:
             continue
         if state.code == "refused" and not _should_answer(context, state):
+            continue
+        if state.code in _HALF and _is_stopping(context, state):
             continue
         code, advice = _FAILURES[state.code]
         yield Finding(
