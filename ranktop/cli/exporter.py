@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import ipaddress
-import signal
 import ssl
 import threading
 import time
 from collections.abc import Callable, Generator
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING
 
 import click
 
 from ranktop.cli.errors import OK, UsageProblem
 from ranktop.cli.node_options import NodeOptions, make_feed, make_reconciler, node_options
+from ranktop.cli.stopping import until_a_signal
 
 if TYPE_CHECKING:
     from ranktop.exporter.page import Pages
@@ -50,13 +49,7 @@ def exporter(node: NodeOptions, listen: str, web_config: Path | None, recording:
     host, port = address(listen)
     pages = Pages()
     server = _server(host, port, pages, web_config)
-    stopped = threading.Event()
-
-    def stop(_number: int, _frame: FrameType | None) -> None:
-        stopped.set()
-
-    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
-        signal.signal(number, stop)
+    stopped = until_a_signal()
     feed, reconciler = make_feed(node), make_reconciler(node)
     feed.start()
     try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+import threading
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
@@ -22,13 +22,12 @@ if TYPE_CHECKING:
 def watch_plainly(
     feed: SampleFeed,
     judge: Callable[[Sample], Verdict],
-    recorder: Recorder | None = None,
-    seconds: float | None = None,
+    recorder: Recorder | None,
+    stopped: threading.Event,
 ) -> None:
-    """Until interrupted, or for so many seconds."""
-    ends = None if seconds is None else time.monotonic() + seconds
+    """Until `stopped` is set."""
     open_before: dict[tuple[str, str | None], Finding] = {}
-    while ends is None or time.monotonic() < ends:
+    while not stopped.is_set():
         verdict = judge(feed.sample())
         if recorder is not None:
             recorder.put(verdict.sample, verdict)
@@ -37,7 +36,7 @@ def watch_plainly(
             click.echo(text)
         open_before = open_now
         click.echo(status(verdict))
-        time.sleep(1.0)
+        stopped.wait(1.0)
 
 
 def status(verdict: Verdict) -> str:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import signal
-import threading
 import time
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING
 
 import click
@@ -15,6 +12,7 @@ from ranktop.cli.errors import OK, NothingToLookAt, UsageProblem
 from ranktop.cli.history import record_history
 from ranktop.cli.node_options import NodeOptions, make_feed, make_reconciler, node_options
 from ranktop.cli.record_options import DURATION, SIZE
+from ranktop.cli.stopping import until_a_signal
 
 if TYPE_CHECKING:
     from ranktop.plan import LaunchRequest
@@ -63,7 +61,7 @@ def record(
             given=_given_launch(node),
             overwrite=overwrite,
         )
-    stopped = _until_a_signal()
+    stopped = until_a_signal()
     feed, reconciler = make_feed(node), make_reconciler(node)
     recorder = make_recorder(node, output, max_bytes=max_size, max_age_seconds=max_age, overwrite=overwrite)
     feed.start()
@@ -123,14 +121,3 @@ def _tell(status: RecorderStatus, told: str | None) -> str | None:
     if status.problem != told:
         click.echo(f"ranktop: record: {status.problem or 'the disk takes samples again'}", err=True)
     return status.problem
-
-
-def _until_a_signal() -> threading.Event:
-    stopped = threading.Event()
-
-    def stop(_number: int, _frame: FrameType | None) -> None:
-        stopped.set()
-
-    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
-        signal.signal(number, stop)
-    return stopped

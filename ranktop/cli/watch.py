@@ -16,6 +16,7 @@ from ranktop.cli.node_options import NodeOptions, make_feed, make_reconciler, ma
 from ranktop.cli.plain import watch_plainly
 from ranktop.cli.screen_tools import screen_tools, start_recorder
 from ranktop.cli.settings import Settings, load_settings
+from ranktop.cli.stopping import until_a_signal
 from ranktop.reconcile import Verdict
 from ranktop.sample import GpuHold, Sample, SampleFeed
 
@@ -79,7 +80,7 @@ def show(
     recorder = start_recorder(node, record_path) if record_path else None
     try:
         if not can_draw():
-            watch_plainly(feed, reconciler.update, recorder)
+            watch_plainly(feed, reconciler.update, recorder, until_a_signal())
             return OK
 
         def look_first() -> Verdict:
