@@ -131,6 +131,8 @@ def _draw(
         with uncollected():
             from tui.app import RanktopApp
             from tui.timekeys import LiveTime
+        if early is not None:
+            early.end_if_told()
 
         app = RanktopApp(
             LiveTime(feed, judge, open_past),

@@ -38,6 +38,17 @@ def test_a_signal(number: int, code: int) -> None:
     assert terminal.wait(20) == code
 
 
+def test_a_signal_whose_exit_was_lost_in_an_import_ends_it_after_the_import() -> None:
+    lost = (
+        "try: os.kill(os.getpid(), 15)\n    except SystemExit: print('lost')\n    early.end_if_told(); time.sleep(60)"
+    )
+    terminal = begun(lost)
+    assert terminal.wait(20) == 143
+    left, _, after = bytes(terminal.received).partition(BACK)
+    assert b"lost" in left
+    assert after == b""
+
+
 def test_a_failure_is_said_on_the_screen_that_was_before() -> None:
     terminal = begun("raise RuntimeError('no such theme')")
     assert terminal.wait(20) == 1

@@ -31,6 +31,7 @@ class EarlyScreen:
         self.picture = Picture(erases=erases_to_background(environment))
         """What stands there."""
         self.is_taken = False
+        self._told_to_end: int | None = None
 
     def show(self, text: str) -> None:
         """Go to the other screen and draw there. OSError when the terminal is gone."""
@@ -54,6 +55,16 @@ class EarlyScreen:
             with suppress(OSError):
                 self._write(_LEAVE)
 
+    def end(self, number: int, _frame: FrameType | None = None) -> None:
+        """A handler of signals."""
+        self._told_to_end = number
+        sys.exit(128 + number)
+
+    def end_if_told(self) -> None:
+        """For after an import: what is raised in one of its callbacks is lost."""
+        if self._told_to_end is not None:
+            self.end(self._told_to_end)
+
     def _set(self, attributes: list[object]) -> None:
         with suppress(termios.error):
             termios.tcsetattr(self._file.fileno(), termios.TCSANOW, attributes)  # type: ignore[arg-type]
@@ -67,11 +78,7 @@ class EarlyScreen:
 @contextmanager
 def given_back(early: EarlyScreen) -> Generator[EarlyScreen]:
     """Whatever ends the block, a signal too, the terminal is as it was before."""
-
-    def end(number: int, _frame: FrameType | None) -> None:
-        sys.exit(128 + number)
-
-    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGHUP)}
+    before = {number: signal.signal(number, early.end) for number in (signal.SIGTERM, signal.SIGHUP)}
     try:
         yield early
     finally:
