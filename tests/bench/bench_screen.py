@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from collectors.processes import ProcessesCollector
 from ranktop.demo.launcher import DemoNode
+from support.terminal import Terminal
 from tests.bench.peers import Screen, peers
 from tests.bench.rows import Peer, Row, of_runs
 from tests.bench.terminal import Figures, measure
@@ -44,9 +45,11 @@ def rows() -> Iterator[Row]:
                     if screen.command is not None:
                         large[screen.name].append(_run(screen, 120, 40))
                 small.append(_run(ours, 80, 24))
+            served = [_first_key_seconds(ours.command or ()) for _ in range(RUNS)]
     for name, figure, unit, limit in _FIGURES:
         beside = [Peer(screen.name, _median(large[screen.name], figure)) for screen in others]
         yield of_runs(f"screen 120x40: {name}", [figure(run) for run in large["ranktop"]], unit, limit).beside(*beside)
+    yield of_runs("screen 120x40: a key at the first picture is served", served, "s")
     for name, figure, unit, limit in _FIGURES:
         yield of_runs(f"screen 80x24: {name}", [figure(run) for run in small], unit, limit)
 
@@ -63,6 +66,20 @@ def _run(screen: Screen, columns: int, lines: int) -> Figures:
         key=DOWN,
         environment=screen.environment,
     )
+
+
+def _first_key_seconds(command: Sequence[str]) -> float:
+    """From the start until the view is there whose key was pressed as soon as the first picture was: the picture
+    stands before Textual, which serves keys, is imported."""
+    terminal = Terminal(command, 120, 40)
+    try:
+        assert terminal.read_until("TP7", 20) is not None
+        terminal.press(b"2")
+        served = terminal.read_until("difference", 20)
+        assert served is not None
+        return served
+    finally:
+        terminal.kill()
 
 
 def _median(found: list[Figures], figure: Callable[[Figures], float]) -> float | None:
