@@ -138,10 +138,30 @@ def test_what_the_order_is_can_be_read_at_every_width(cells: int, descending: bo
             assert f"{titles[sort.keys[0]]}{'v' if descending else '^'}" in text(grid.header)
             assert grid.order == ""
         else:
-            assert grid.order.startswith(f"sorted by {titles[sort.keys[0]]}, {'largest' if descending else 'smallest'}")
+            ends = ("worst", "best") if sort.keys[0] == "state" else ("largest", "smallest")
+            assert grid.order.startswith(f"sorted by {titles[sort.keys[0]]}, {ends[not descending]} first")
             assert grid.order.endswith(titles[sort.keys[-1]] if len(sort.keys) > 1 else "first")
         sort = next_sort(sort)
     assert draw_grid(verdict(), cells, UNICODE).order == ""
+
+
+def test_the_worst_state_comes_first() -> None:
+    sample = samples.without_rank(samples.with_pool(samples.healthy(), 6, 132_000_000_000, 24_147_002_880), 2)
+    grid = draw_grid(verdict(sample), 160, UNICODE, Sort(("state",)))
+    assert tags(grid)[:3] == ["TP2", "TP6", "TP0"]
+    assert "statev" in text(grid.header)
+    turned = draw_grid(verdict(sample), 160, UNICODE, Sort(("state",), descending=False))
+    assert tags(turned)[-2:] == ["TP6", "TP2"]
+
+
+@pytest.mark.parametrize("key", ["gpu", "numa"])
+def test_ranks_are_sorted_by_what_no_line_says(key: str) -> None:
+    ranks = verdict().ranks
+    grid = draw_grid(verdict(), 160, UNICODE, Sort((key,)))
+    by_tag = {rank.rank: rank.gpu if key == "gpu" else rank.numa for rank in ranks}
+    values = [by_tag[tag] for tag in tags(grid)]
+    assert len({*values}) > 1
+    assert values == sorted(values, key=lambda value: -(value or 0))
 
 
 def test_the_sign_of_the_order_moves_no_title() -> None:
@@ -163,8 +183,9 @@ def test_sorting_goes_through_the_columns_and_back_to_rank_order() -> None:
     while sort.keys:
         seen.append(sort.keys[0])
         sort = next_sort(sort)
-    assert seen[0] == "hbm"
-    assert len(seen) == len(set(seen)) > 5
+    assert seen[0] == "state"
+    assert len(seen) == len(set(seen))
+    assert {*seen} == {column.key for column in rank_columns(4)} - {"rank", "hbm_bar"}
 
 
 @pytest.mark.parametrize(("keep", "left"), [("tp3", ["TP3"]), ("pool-over", ["TP3"]), ("30000", 8), ("nothing", 0)])

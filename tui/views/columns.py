@@ -128,8 +128,11 @@ def header(columns: Sequence[Column], look: Look, sort: Sort = UNSORTED) -> Text
     for index, column in enumerate(columns):
         spans.append(Span(f"{sign:<{GAP}}" if index else "", "accent"))
         title = column.named(look)
-        title = left(title, column.width, look.glyphs.more) if column.align_left else right(title, column.width)
         sign = ("v" if sort.descending else "^") if column.key in sort.keys[:1] else ""
+        if column.align_left:
+            title, sign = left(title + sign, column.width, look.glyphs.more), ""
+        else:
+            title = right(title, column.width)
         spans.append(Span(title, "accent" if column.key in sort.keys else "muted"))
     return line(*spans, Span(sign, "accent"))
 
@@ -141,7 +144,8 @@ def unseen_order(columns: Sequence[Column], shown: Sequence[Column], look: Look,
         return ""
     first, *others = (names[key] for key in sort.keys)
     ties = "".join(f", then {name}" for name in others)
-    return f"sorted by {first}, {'largest' if sort.descending else 'smallest'} first{ties}"
+    ends = ("worst", "best") if sort.keys[0] == "state" else ("largest", "smallest")
+    return f"sorted by {first}, {ends[not sort.descending]} first{ties}"
 
 
 def row(rank: RankVerdict, columns: Sequence[Column], look: Look, width: int) -> TextLine:

@@ -43,7 +43,7 @@ def draw_grid(
             rows.append(Row(fit(_server_line(server), width, glyphs.more)))
         rows.extend(
             Row.later(partial(row, rank, columns, look, width), RankTarget(rank.server, rank.rank))
-            for rank in arranged(ranks, sort)
+            for rank in arranged(ranks, sort, partial(_badness, look))
         )
     return Grid(header(columns, look, sort), tuple(rows), unseen_order(every, columns, look, sort))
 
@@ -64,6 +64,12 @@ def _states(verdict: Verdict, glyphs: Glyphs) -> dict[tuple[str, str], tuple[str
                 mark = glyphs.marks[finding.severity]
                 states[(finding.server, rank)] = (f"{mark} {finding.code}", finding.severity)
     return states
+
+
+def _badness(look: Look, rank: RankVerdict) -> float:
+    """By the colour of its state: 0 where that says nothing bad."""
+    role = look.states[rank.server, rank.rank][1]
+    return float((None, *SEVERITIES).index(role)) if role in SEVERITIES else 0.0
 
 
 def _keeps(rank: RankVerdict, look: Look, keep: str) -> bool:
