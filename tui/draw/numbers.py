@@ -56,11 +56,6 @@ def rate(value: float | None, missing: str) -> str:
     return missing if value is None else f"{size(value, missing)}/s"
 
 
-def counted(number: int, what: str) -> str:
-    """`1 rank`, `8 ranks`."""
-    return f"{number} {what}{'' if number == 1 else 's'}"
-
-
 def seconds(value: float | None, missing: str) -> str:
     """A latency: `840 ms`, `3.1 s`."""
     if value is None:

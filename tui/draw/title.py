@@ -9,8 +9,8 @@ from rich.cells import cell_len
 from ranktop.clock import duration, time_of_day
 from ranktop.reconcile.headline import loudest, sentence
 from ranktop.reconcile.verdict import ServerVerdict, Verdict
+from ranktop.reconcile.wording import counted
 from tui.draw.glyphs import Glyphs
-from tui.draw.numbers import counted
 from tui.draw.parts import Part, whole_parts
 from tui.draw.spans import Span, TextLine, fit, line, plain, spread
 from tui.draw.spans import width as cells_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from ranktop.clock import time_of_day
-from tui.draw.numbers import counted
+from ranktop.reconcile.wording import counted
 from tui.draw.spans import Span, TextLine, fit, line, plain
 from tui.draw.table import Col, Table
 from tui.eventlog import BATCHES, Happening

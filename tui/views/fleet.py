@@ -11,6 +11,7 @@ from ranktop.finding import SEVERITIES
 from ranktop.fleet.look import Fleet
 from ranktop.fleet.rows import NodeRow
 from ranktop.reconcile.verdict import NodeVerdict, TierShares, TransferRates, Verdict
+from ranktop.reconcile.wording import counted
 from ranktop.sample import Sample
 from tui.draw import numbers
 from tui.draw.glyphs import Glyphs
@@ -84,7 +85,7 @@ def fleet_verdict(fleet: Fleet, where: str, problem: str | None) -> Verdict:
     severities = Counter(row.severity for row in fleet.rows if row.severity not in (None, "info"))
     told = [f"{count} {severity}" for severity in reversed(SEVERITIES) if (count := severities[severity])]
     origins = Counter(row.origin for row in fleet.rows)
-    words = [f"{', '.join(told) or 'nothing above info'} on {numbers.counted(origins['ranktop'], 'node')}"]
+    words = [f"{', '.join(told) or 'nothing above info'} on {counted(origins['ranktop'], 'node')}"]
     words += [f"{origins[origin]} {word}" for origin, word in _ORIGINS.items() if origins[origin]]
     words += [f"incomplete: {plain(warning, 120)}" for warning in fleet.warnings[:1]]
     worst = max((SEVERITIES.index(row.severity) for row in fleet.rows if row.severity), default=-1)
@@ -123,9 +124,7 @@ class FleetView:
             if self._group is not None and (place == 0 or nodes[place - 1].group != row.group):
                 name = plain(row.group) if row.group else f"no {self._group}"
                 title = Span(f" {self._group} {name}" if row.group else f" {name}", "accent")
-                rows.append(
-                    Row(fit(line(title, Span(f"  {numbers.counted(groups[row.group], 'node')}", "muted")), width))
-                )
+                rows.append(Row(fit(line(title, Span(f"  {counted(groups[row.group], 'node')}", "muted")), width)))
             rows.append(Row.later(partial(_line, row, glyphs, shown), NodeTarget(row.instance)))
         if not nodes:
             rows.append(Row(fit(line(Span(" no node here", "muted")), width)))

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from ranktop.finding import SEVERITIES
 from ranktop.reconcile.verdict import RankVerdict, ServerVerdict, Verdict
+from ranktop.reconcile.wording import counted
 from tui.draw.glyphs import Glyphs
-from tui.draw.numbers import counted
 from tui.draw.spans import Span, TextLine, fit, line, plain
 from tui.views.columns import Look, chosen, fitting, header, rank_columns, row, scales, tag_width, unseen_order
 from tui.views.sorting import arranged

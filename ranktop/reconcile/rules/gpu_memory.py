@@ -13,6 +13,7 @@ from ranktop.reconcile.rules.teardown import hbm_by_pid
 from ranktop.reconcile.trend import trend
 from ranktop.reconcile.verdict import RankVerdict
 from ranktop.reconcile.windows import covers
+from ranktop.reconcile.wording import counted
 from ranktop.sample import Event, Gpu
 
 _LEAST_PEERS = 2
@@ -93,10 +94,6 @@ def hbm_orphan(context: Context) -> Iterator[Finding]:
                 f"after checking that its start time is still {rank.start_ticks} ticks since boot",
             )
     yield from _foreign(context, held, source)
-
-
-def _processes(count: int) -> str:
-    return "1 process that is" if count == 1 else f"{count} processes that are"
 
 
 def _failures(context: Context, since: float) -> dict[tuple[str | None, str | None], Event]:
@@ -238,7 +235,8 @@ def _foreign(context: Context, held: dict[int, int], source: str) -> Iterator[Fi
     yield Finding(
         "HBM-ORPHAN",
         "info",
-        f"{total / GIB:.2f} GiB of HBM on the ranks' GPUs are held by {_processes(len(strangers))} no rank here "
+        f"{total / GIB:.2f} GiB of HBM on the ranks' GPUs are held by "
+        f"{counted(len(strangers), 'process that is', 'processes that are')} no rank here "
         f"(pid {', '.join(str(pid) for pid in sorted(strangers)[:4])} as NVML tells them)",
         evidence={
             "hbm_bytes": total,

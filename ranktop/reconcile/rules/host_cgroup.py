@@ -11,6 +11,7 @@ from ranktop.reconcile.rules.evidence import size
 from ranktop.reconcile.rules.rule import Context
 from ranktop.reconcile.trend import trend
 from ranktop.reconcile.windows import gained_lately
+from ranktop.reconcile.wording import counted
 
 _ADVICE = (
     "raise the pod's memory limit or relaunch with a smaller --hicache-size (`ranktop preflight` prints the largest "
@@ -41,11 +42,8 @@ def _judge(context: Context, use: GroupUse) -> Iterator[Finding]:
     sources: dict[str, str] = dict.fromkeys(("working_set_bytes", "limit_bytes", "headroom_bytes"), use.source)
     amount = f"{size(use.working_set_bytes)} of {size(use.limit_bytes)} ({100 * share:.0f} %)"
     if kills or ooms:
-        said = (
-            f"{kills} process{'' if kills == 1 else 'es'} killed"
-            if kills
-            else f"{ooms} allocation{'' if ooms == 1 else 's'} failed"
-        )
+        killed, failed = counted(kills, "process", "processes"), counted(ooms, "allocation")
+        said = f"{killed} killed" if kills else f"{failed} failed"
         yield Finding(
             "HOST-CGROUP",
             "critical",

@@ -10,6 +10,7 @@ from ranktop.reconcile.rules.evidence import evidence
 from ranktop.reconcile.rules.rule import Context
 from ranktop.reconcile.series_by_version import is_before
 from ranktop.reconcile.verdict import ServerVerdict
+from ranktop.reconcile.wording import counted
 
 
 def server_hung(context: Context) -> Iterator[Finding]:
@@ -97,9 +98,7 @@ def metrics_stale(context: Context) -> Iterator[Finding]:
 
 
 def _count(number: int | None, what: str) -> str:
-    if number is None:
-        return "work"
-    return f"{number} {what}{'' if number == 1 else 's'}"
+    return "work" if number is None else counted(number, what)
 
 
 def _is_stuck(context: Context, server: ServerVerdict, activity: Activity) -> bool:
