@@ -75,7 +75,8 @@ class Trails:
 
     def values(self, server: str, rank: str, line: str) -> Sequence[float]:
         """The values beside `times()`; empty when the line was never seen."""
-        return self._values.get((server, rank, line), array("d"))[: len(self._at)]
+        values = self._values.get((server, rank, line), array("d"))
+        return values if len(values) <= len(self._at) else values[: len(self._at)]
 
     def node(self, line: str) -> Sequence[float]:
         """Values of the node or of its tiers."""

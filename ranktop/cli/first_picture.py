@@ -25,8 +25,7 @@ def first_picture(
     if "TEXTUAL_DRIVER" in os.environ or file is None or not file.isatty():
         yield None
         return
-    size = shutil.get_terminal_size()
-    width, height = size
+    width, height = shutil.get_terminal_size()
     view = next(view for view in VIEWS if view.name == first_view)
     frame = first_frame(look_first(), width, chosen.glyphs, chosen.columns)
     actions = rebound((*SHOW_VIEWS, *ACTIONS), chosen.keys)

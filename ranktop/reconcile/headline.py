@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ranktop.clock import time_of_day, time_of_day_from_iso
-from ranktop.finding import SEVERITIES, Finding, Severity, worst
+from ranktop.finding import SEVERITIES, Finding, Severity
 from ranktop.reconcile.grouping import rank_span
 from ranktop.reconcile.verdict import ServerVerdict
 from ranktop.sample import Sample
@@ -22,7 +22,7 @@ def headline(
         others = len(loud) - 1
         more = f"; {others} more below" if others else ""
         since = f", since {time_of_day_from_iso(loud[0].since)}" if loud[0].since else ""
-        return f"{sentence(loud[0])}{since}{more}", worst(loud)
+        return f"{sentence(loud[0])}{since}{more}", loud[0].severity
     if sample.processes is None and not servers:
         return _why_no_processes(sample), None
     if not servers:
