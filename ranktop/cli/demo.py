@@ -14,7 +14,7 @@ from ranktop.cli.node_options import NodeOptions, make_feed, make_reconciler
 from ranktop.demo.launch import VERSIONS
 from ranktop.demo.launcher import DemoError, DemoNode
 from ranktop.demo.rollout import Rollout
-from ranktop.demo.scenarios import SCENARIOS, find_scenario
+from ranktop.demo.scenarios import SCENARIOS, WIDTHS, find_scenario
 from ranktop.finding import SEVERITIES, Finding, exit_code
 from ranktop.printable import one_line
 from ranktop.reconcile.grouping import rank_span
@@ -73,7 +73,14 @@ def _listed() -> str:
     lines = [
         f"{known.name:<18} {known.title}: {', '.join(known.findings) or 'no finding'}" for known in SCENARIOS.values()
     ]
-    return "\n".join([*lines, f"NAME@VERSION plays it as another SGLang: {', '.join(VERSIONS)} (the first by itself)"])
+    widths = ", ".join(map(str, WIDTHS))
+    return "\n".join(
+        [
+            *lines,
+            f"NAME@VERSION plays it as another SGLang: {', '.join(VERSIONS)} (the first by itself)",
+            f"NAME:RANKS plays it on a larger host: {widths} ranks, 60 MB of memory each (not where ranks are split)",
+        ]
+    )
 
 
 def _options(node: DemoNode) -> NodeOptions:

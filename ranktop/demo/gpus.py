@@ -1,4 +1,4 @@
-"""The eight GPUs that a laptop does not have, at their real size."""
+"""The GPUs that a laptop does not have, one a rank, at their real size."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import math
 
 from msgspec import Struct
 
-from ranktop.demo.launch import DEVICE_TOKENS, PAGE_TOKENS, RANKS
+from ranktop.demo.launch import DEVICE_TOKENS, PAGE_TOKENS
 from ranktop.demo.sizes import PoolSizes
 from ranktop.sample import Gpu, GpuProcess, Gpus
 
 GIB = 1 << 30
 SOURCE = "simulated"
 NODES = 2
+_GPUS_A_DOMAIN = 8
 GRAPH_GIB = 1.86
 _CONTEXT_GIB = 1.07
 _REST_GIB = 2.4
@@ -27,14 +28,16 @@ class RankUse(Struct, frozen=True):
     tp: int
     pid: int
     shmem_bytes: int
+    node: int
+    """The NUMA node of its GPU."""
     far_percent: float = 0.0
     orphan: bool = False
     """A rank of an earlier server that is still there, beside the GPU's own."""
 
 
-def numa_node(tp: int) -> int:
-    """The node of a rank's GPU: 0 to 3 on node 0, 4 to 7 on node 1."""
-    return tp * NODES // RANKS
+def numa_node(tp: int, gpus: int) -> int:
+    """The node of a rank's GPU: of eight, 0 to 3 on node 0, 4 to 7 on node 1."""
+    return tp * NODES // gpus
 
 
 def weight_gib(tp: int) -> float:
@@ -53,18 +56,22 @@ def startup_available_gib(tp: int, sizes: PoolSizes) -> float:
     return round(free - _CONTEXT_GIB - weight_gib(tp) - kv_gib(sizes) - GRAPH_GIB, 2)
 
 
-def simulated_gpus(ranks: list[RankUse], sizes: PoolSizes, seconds: float, load: float) -> Gpus:
+def simulated_gpus(count: int, ranks: list[RankUse], sizes: PoolSizes, seconds: float, load: float) -> Gpus:
     """All GPUs after `seconds` of node time at `load` (0 idle, 1 busy). A GPU without its rank is empty."""
     by_tp = {rank.tp: rank for rank in ranks if not rank.orphan}
     orphans = {rank.tp: rank.pid for rank in ranks if rank.orphan}
     return Gpus(
         source=SOURCE,
         driver_version="simulated",
-        gpus=tuple(_gpu(tp, by_tp.get(tp), orphans.get(tp), sizes, seconds, load) for tp in range(RANKS)),
+        gpus=tuple(
+            _gpu(tp, numa_node(tp, count), by_tp.get(tp), orphans.get(tp), sizes, seconds, load) for tp in range(count)
+        ),
     )
 
 
-def _gpu(tp: int, rank: RankUse | None, orphan_pid: int | None, sizes: PoolSizes, seconds: float, load: float) -> Gpu:
+def _gpu(
+    tp: int, node: int, rank: RankUse | None, orphan_pid: int | None, sizes: PoolSizes, seconds: float, load: float
+) -> Gpu:
     wave = math.sin(seconds / 11 + tp)
     usable = _TOTAL_BYTES - _RESERVED_BYTES
     held = 0
@@ -81,8 +88,8 @@ def _gpu(tp: int, rank: RankUse | None, orphan_pid: int | None, sizes: PoolSizes
         index=tp,
         uuid=f"GPU-00000000-0000-4000-8000-{tp:012d}",
         name="NVIDIA H200 (simulated)",
-        pci_bus_id=f"00000000:{0x18 + 0x11 * tp:02X}:00.0",
-        numa_node=numa_node(tp),
+        pci_bus_id=f"{tp // _GPUS_A_DOMAIN:08X}:{0x18 + 0x11 * (tp % _GPUS_A_DOMAIN):02X}:00.0",
+        numa_node=node,
         total_bytes=_TOTAL_BYTES,
         reserved_bytes=_RESERVED_BYTES,
         used_bytes=held,

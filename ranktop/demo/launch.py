@@ -33,6 +33,11 @@ class Launch(NamedTuple):
     tp_size: int = RANKS
     version: str = VERSION
 
+    @property
+    def gpus(self) -> int:
+        """GPUs of the host."""
+        return max(RANKS, self.tp_size)
+
     def flags(self, port: int) -> tuple[str, ...]:
         """The flags, as a user would have typed them."""
         text = f"--model-path {MODEL_PATH} --served-model-name {MODEL_NAME} --tp-size {self.tp_size}"

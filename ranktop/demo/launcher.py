@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from ranktop.clock import NodeClock
+from ranktop.demo.launch import RANKS
 from ranktop.demo.scenarios import SCENARIOS, find_scenario
 
 PREFIX = "ranktop-demo-"
@@ -82,13 +83,14 @@ class DemoNode:
     ) -> None:
         self.close()
 
-    def wait_ready(self, timeout_seconds: float = _START_SECONDS) -> None:
+    def wait_ready(self, timeout_seconds: float | None = None) -> None:
         """Return when the node has started: with its ready line in the log, unless the scenario never gets there.
 
         DemoError when it fails first or takes longer.
         """
         if not self._ready:
-            self.orphan_pid = self._next_message(time.monotonic() + timeout_seconds)["orphan"]
+            most = timeout_seconds or _START_SECONDS * self.scenario.launch.gpus / RANKS
+            self.orphan_pid = self._next_message(time.monotonic() + most)["orphan"]
             self._ready = True
 
     def alive(self) -> bool:

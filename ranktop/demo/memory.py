@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from ranktop.demo.cpus import cpu_list, node_cpus
-from ranktop.demo.gpus import GIB, NODES, SOURCE, RankUse, numa_node
+from ranktop.demo.gpus import GIB, NODES, SOURCE, RankUse
 from ranktop.demo.scenarios import HostScript
 from ranktop.demo.sizes import scale
 from ranktop.sample import Cgroup, Host, NumaNode, Placement, Pressure
@@ -96,8 +96,8 @@ def simulated_numa(ranks: list[RankUse], script: HostScript, host: Host) -> tupl
     pools = dict.fromkeys(range(NODES), 0)
     for rank in ranks:
         far = int(rank.shmem_bytes * rank.far_percent / 100)
-        pools[numa_node(rank.tp)] += rank.shmem_bytes - far
-        pools[1 - numa_node(rank.tp)] += far
+        pools[rank.node] += rank.shmem_bytes - far
+        pools[1 - rank.node] += far
     others = (host.total_bytes or 0) - (host.available_bytes or 0) - (host.shmem_bytes or 0)
     even = dict.fromkeys(range(NODES), others // NODES)
     alone = {node: others if node == script.other_on_node else 0 for node in range(NODES)}
@@ -131,7 +131,7 @@ def _node(node: int, pools: int, others: int, host: Host) -> NumaNode:
 
 def simulated_placement(rank: RankUse, at_unix_seconds: float) -> Placement:
     """256 sampled pages of all pools of a rank (start address 0)."""
-    near = numa_node(rank.tp)
+    near = rank.node
     far_pages = round(256 * rank.far_percent / 100)
     pages = {near: 256 - far_pages, 1 - near: far_pages}
     return Placement(

@@ -86,6 +86,6 @@ def _rank_arguments(plan: RankPlan, scenario: Scenario, sizes: PoolSizes, direct
         *("--sglang", scenario.launch.version),
         *("--engine", demo_plan(scenario.launch).launch.role),
         *("--metrics", str(directory / "metrics")),
-        *("--cpus", *map(str, node_cpus(numa_node(plan.tp)))),
+        *("--cpus", *map(str, node_cpus(numa_node(plan.tp, scenario.launch.gpus)))),
         *("--pools", *map(str, pools)),
     ]

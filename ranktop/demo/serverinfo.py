@@ -12,7 +12,6 @@ from ranktop.demo.launch import (
     MODEL_NAME,
     MODEL_PATH,
     PAGE_TOKENS,
-    RANKS,
     Launch,
 )
 from ranktop.demo.sizes import PoolSizes
@@ -40,7 +39,7 @@ def server_args(port: int, launch: Launch, differing: dict[str, object]) -> dict
         "disable_overlap_schedule": False,
         "nnodes": 1,
         "node_rank": 0,
-        "tp_size": RANKS,
+        "tp_size": launch.tp_size,
         "dcp_size": 1,
         "pp_size": 1,
         "dp_size": 1,
@@ -132,7 +131,7 @@ def model_info() -> dict[str, Any]:
     }
 
 
-def loads(version: str, sizes: PoolSizes, step: Step, at_unix_seconds: float) -> dict[str, Any]:
+def loads(launch: Launch, sizes: PoolSizes, step: Step, at_unix_seconds: float) -> dict[str, Any]:
     """`/v1/loads`: one entry, because there is one DP rank."""
     entry = {
         "timestamp": at_unix_seconds,
@@ -156,8 +155,8 @@ def loads(version: str, sizes: PoolSizes, step: Step, at_unix_seconds: float) ->
     }
     return {
         "timestamp": at_unix_seconds,
-        "version": version,
+        "version": launch.version,
         "accelerator": "NVIDIA H200 (simulated)",
-        "num_accelerators": RANKS,
+        "num_accelerators": launch.gpus,
         "loads": [entry],
     }

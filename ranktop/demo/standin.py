@@ -14,7 +14,7 @@ from ranktop.demo import loglines, series, serverinfo
 from ranktop.demo.child import Child
 from ranktop.demo.endpoints import Endpoints, Page
 from ranktop.demo.exposition import TOKENIZER_FAMILIES, Operation, Writer, rank_labels, render
-from ranktop.demo.gpus import RankUse, simulated_gpus
+from ranktop.demo.gpus import RankUse, numa_node, simulated_gpus
 from ranktop.demo.launch import HOST
 from ranktop.demo.memory import simulated_cgroup, simulated_host, simulated_numa, simulated_placement
 from ranktop.demo.ranks import Ranks, StartError
@@ -162,12 +162,9 @@ class StandIn:
         now, scenario = self._clock(), self._scenario
         busy = self._serves and not self._hangs
         load = min(1.0, self._step.running / scenario.profile.max_running) if busy else 0.0
-        uses = [
-            RankUse(tp, child.pid, resident_shmem_bytes(child.pid), scenario.far_percent.get(tp, 0.0))
-            for tp, child in live.items()
-        ]
+        uses = [self._use(tp, child.pid, scenario.far_percent.get(tp, 0.0)) for tp, child in live.items()]
         if orphan_pid is not None and scenario.orphan is not None:
-            uses.append(RankUse(scenario.orphan, orphan_pid, resident_shmem_bytes(orphan_pid), orphan=True))
+            uses.append(self._use(scenario.orphan, orphan_pid, orphan=True))
         oom_kills = sum("oom-kill:" in line for line in self._kernel_lines)
         host = simulated_host(uses, scenario.host, self._since_settled, oom_kills)
         cgroup = simulated_cgroup(uses, scenario.host, host, oom_kills)
@@ -176,11 +173,15 @@ class StandIn:
             scenario=scenario.name,
             host=host,
             numa=simulated_numa(uses, scenario.host, host),
-            gpus=simulated_gpus(uses, self.sizes, self._since_settled, load),
+            gpus=simulated_gpus(scenario.launch.gpus, uses, self.sizes, self._since_settled, load),
             placements={use.pid: (simulated_placement(use, now),) for use in uses},
             cgroups={} if cgroup is None else {use.pid: cgroup for use in uses},
             kernel_lines=tuple(self._kernel_lines),
         )
+
+    def _use(self, tp: int, pid: int, far_percent: float = 0.0, orphan: bool = False) -> RankUse:
+        node = numa_node(tp, self._scenario.launch.gpus)
+        return RankUse(tp, pid, resident_shmem_bytes(pid), node, far_percent, orphan)
 
     def _log(self, message: str, tag: str = "") -> None:
         os.write(sys.stderr.fileno(), loglines.line(self._clock(), message, tag).encode())
@@ -189,12 +190,12 @@ class StandIn:
         def as_json(body: dict[str, Any]) -> tuple[str, bytes]:
             return "application/json", json.dumps(body).encode()
 
-        version = self._scenario.launch.version
+        launch = self._scenario.launch
         return {
             "/metrics": lambda: ("text/plain; version=0.0.4; charset=utf-8", render(str(self._directory / "metrics"))),
-            "/server_info": lambda: as_json(serverinfo.server_info(self._args, version, self.sizes, self._step)),
+            "/server_info": lambda: as_json(serverinfo.server_info(self._args, launch.version, self.sizes, self._step)),
             "/model_info": lambda: as_json(serverinfo.model_info()),
-            "/v1/loads": lambda: as_json(serverinfo.loads(version, self.sizes, self._step, self._clock())),
+            "/v1/loads": lambda: as_json(serverinfo.loads(launch, self.sizes, self._step, self._clock())),
         }
 
 

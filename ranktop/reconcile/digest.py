@@ -8,9 +8,9 @@ from typing import NamedTuple
 from ranktop.reconcile.lines.rates import Gains
 from ranktop.reconcile.pd import handoff
 from ranktop.reconcile.reported import Reported
-from ranktop.reconcile.series import Series, seconds_between, window
+from ranktop.reconcile.series import Series, seconds_between
 from ranktop.reconcile.service import acceptance, load, service
-from ranktop.reconcile.tiers import tier_shares, transfer_rates
+from ranktop.reconcile.tiers import host_bytes_per_token, tier_shares, transfer_rates
 from ranktop.reconcile.traffic import traffic
 from ranktop.reconcile.verdict import Acceptance, Handoff, Line, Load, Service, TierShares, Traffic, TransferRates
 from ranktop.sample import MetricsPage, ServerInfo
@@ -27,7 +27,7 @@ class RankDigest(NamedTuple):
 class PageDigest(NamedTuple):
     """Two pages and their derivations, read with what the server says of itself (version, role)."""
 
-    previous: MetricsPage | None
+    previous: tuple[MetricsPage, Series] | None
     page: MetricsPage
     info: ServerInfo | None
     processes: int
@@ -54,11 +54,12 @@ def digest(known: PageDigest | None, page: MetricsPage, info: ServerInfo | None,
             return known
         previous = known.previous
     else:
-        previous = known.page if known is not None else None
+        previous = (known.page, known.series) if known is not None else None
     version = info.version if info is not None else None
-    series = Series(page)
+    series = Series(page, known.series if known is not None else None)
     ranks = processes or max(1, len(series.ranks()))
-    gains, seconds = window(previous, page), seconds_between(previous, page)
+    before, before_series = previous or (None, None)
+    gains, seconds = series.since(before_series), seconds_between(before, page)
     return PageDigest(
         previous,
         page,
@@ -66,9 +67,9 @@ def digest(known: PageDigest | None, page: MetricsPage, info: ServerInfo | None,
         processes,
         series,
         Gains(gains, seconds, version, ranks),
-        tier_shares(previous, page, version, gains),
-        transfer_rates(previous, page, version, ranks, gains=gains),
-        service(previous, page, gains),
+        tier_shares(gains, seconds, version),
+        transfer_rates(gains, seconds, version, host_bytes_per_token(series)),
+        service(gains, seconds),
         load(gains, seconds, version),
         acceptance(gains),
         traffic(gains, seconds, version, ranks),

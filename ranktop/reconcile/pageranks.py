@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ranktop.reconcile.series import RankLabels, Series, rank_of
+from ranktop.reconcile.ranklabels import RankLabels, rank_of
+from ranktop.reconcile.series import Series
 from ranktop.sample import RankTag
 
 _GAUGES = (

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ranktop.reconcile.histograms import latency
-from ranktop.reconcile.series import RankLabels, Series
+from ranktop.reconcile.ranklabels import RankLabels
+from ranktop.reconcile.series import Series
 from ranktop.reconcile.verdict import Handoff, RankTransfers
 from ranktop.sample import ServerInfo
 
@@ -21,7 +22,7 @@ _DECODE_QUEUES = (
 
 
 def handoff(gains: Series, seconds: float | None, info: ServerInfo | None = None) -> Handoff:
-    """The hand-off over a window (`series.window`).
+    """The hand-off over a window (`Series.since`).
 
     `role` is the page's engine_type, else the server argument; None for a server that hands nothing off.
     """

@@ -6,6 +6,7 @@ stopping belong to the whole server (rank None).
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
@@ -35,7 +36,7 @@ _FIRST_COUNTS = frozenset({"ready", "first_prefill"})
 _OF_SERVER = frozenset({"start", "ready", "first_prefill", "steady", "stopping"})
 
 
-class ServerPhases(Struct, frozen=True):
+class ServerPhases(Struct, frozen=True, dict=True):
     """Phases of one server's newest start. `main` is its main process's start ticks, None where there is none."""
 
     main: int | None
@@ -44,8 +45,15 @@ class ServerPhases(Struct, frozen=True):
 
     def current(self, rank: str) -> str:
         """The furthest phase that the rank or its server has reached."""
-        known = [name for name, of in self.reached if of is None or of == rank]
-        return max(known, key=PHASES.index, default="start")
+        return max(self._furthest.get(None, "start"), self._furthest.get(rank, "start"), key=PHASES.index)
+
+    @functools.cached_property
+    def _furthest(self) -> dict[str | None, str]:
+        """By rank; None is the server."""
+        furthest: dict[str | None, str] = {}
+        for name, rank in self.reached:
+            furthest[rank] = max(name, furthest.get(rank, "start"), key=PHASES.index)
+        return furthest
 
 
 def follow_phases(

@@ -40,9 +40,11 @@ from ranktop.reconcile.thresholds import Thresholds
 from ranktop.reconcile.tracking import Key, Open, track
 from ranktop.reconcile.unchanged import Unchanged
 from ranktop.reconcile.verdict import NodeVerdict, RankVerdict, ServerVerdict, Verdict
-from ranktop.sample import Event, ModelConfig, Sample, ServerInfo, ServerProcess
+from ranktop.sample import Event, ModelConfig, Sample, ServerInfo
 
-_PlanKey = tuple[ServerProcess | None, ServerInfo | None, str | None, LoggedServer | None, ModelConfig | None]
+_PlanKey = tuple[
+    tuple[str, ...] | None, int | None, ServerInfo | None, str | None, LoggedServer | None, ModelConfig | None
+]
 
 _MAX_EVENTS = 4000
 
@@ -207,7 +209,9 @@ class Reconciler:
         gpu_name = sample.gpus.gpus[0].name if sample.gpus and sample.gpus.gpus else None
         logged = self._logged.get(server)
         config = sample.model_configs.get(server)
-        key = (process, info, gpu_name, logged, config)
+        # Not the whole process, which runs and sleeps in turns.
+        argv, pid = (process.argv, process.pid) if process is not None else (None, None)
+        key = (argv, pid, info, gpu_name, logged, config)
         known = self._plans.get(server)
         if known is None or known[0] != key:
             plan = plan_server(process, info, self._given, sample.gpus, logged, self._sglang, config)

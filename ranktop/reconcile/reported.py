@@ -5,7 +5,8 @@ from __future__ import annotations
 from msgspec import Struct
 
 from ranktop.plan.plan import GIB
-from ranktop.reconcile.series import RankLabels, Series, labels_of
+from ranktop.reconcile.ranklabels import labels_of
+from ranktop.reconcile.series import Series
 from ranktop.sample import RankTag, ServerInfo
 
 
@@ -32,7 +33,7 @@ def reported(series: Series | None, tag: RankTag, info: ServerInfo | None) -> Re
     if series is None:
         return _from_info(info)
     labels = labels_of(tag)
-    graphs = [value for row, value in series.rows("sglang:graph_memory_usage_gb") if _is_rank(row, labels)]
+    graphs = series.all_own("sglang:graph_memory_usage_gb", labels)
     used = series.of_rank("sglang:kv_used_tokens", tag)
 
     def tokens(name: str) -> int | None:
@@ -73,10 +74,6 @@ def _from_info(info: ServerInfo | None) -> Reported:
         memory_is_group=True,
         l1_capacity_tokens=info.max_total_num_tokens,
     )
-
-
-def _is_rank(row: dict[str, str], labels: RankLabels) -> bool:
-    return row.get("tp_rank") == str(labels.tp) and int(row.get("dp_rank", 0)) == labels.dp
 
 
 def _gib(value: float | None) -> int | None:

@@ -5,32 +5,17 @@ Who writes a family, and so how its samples join, is said in `families.py`.
 
 from __future__ import annotations
 
-import functools
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Self
 
 from msgspec import Struct
-from msgspec.structs import replace
 
-from ranktop.reconcile.families import FAMILIES
+from ranktop.reconcile.pageindex import EVERY_RANK, Labels, PageIndex
+from ranktop.reconcile.ranklabels import RankLabels, labels_of, rank_of
 from ranktop.sample import MetricsPage, RankTag, SeriesKey
 
-_EVERY_RANK = "sglang:max_total_num_tokens"
 _STATS_RANKS = "sglang:num_running_reqs"
 _WITH_PID = "sglang:num_retracted_reqs"
-_COUNTER_NAMES = frozenset(
-    name for family in FAMILIES.values() if family.kind != "gauge" for name in family.series_names
-)
-
-
-class RankLabels(NamedTuple):
-    """A rank as scheduler series label it; an absent label counts as 0. `tp` is global within the engine."""
-
-    dp: int
-    pp: int
-    tp: int
-
-    def __str__(self) -> str:
-        return f"{self.dp}/{self.pp}/{self.tp}"
 
 
 class Value(Struct, frozen=True):
@@ -41,27 +26,35 @@ class Value(Struct, frozen=True):
 
 
 class Series:
-    """An index over one page. Rows of a priority class are left out: they break the total down."""
+    """One page by name and rank. Rows of a priority class are left out: they break the total down."""
 
-    def __init__(self, page: MetricsPage | None) -> None:
-        self._rows: dict[str, list[tuple[dict[str, str], float]]] = {}
-        for key, value in page.points if page is not None else ():
-            labels = dict(key.labels)
-            if not labels.get("priority"):
-                self._rows.setdefault(key.name, []).append((labels, value))
+    def __init__(self, page: MetricsPage | None, known: Series | None = None) -> None:
+        """`known` is an earlier page of the same server, whose index serves this one too if it has the same series."""
+        points = page.points if page is not None else ()
+        keys = [key for key, _ in points]
+        index = known.index if known is not None else None
+        self.index = index if index is not None and index.keys == keys else PageIndex(keys)
         self.at_unix_seconds = page.at_unix_seconds if page is not None else None
-        self._ranked: dict[str, dict[RankLabels, list[tuple[dict[str, str], float]]]] = {}
-        """Rows by series name and rank, found once: every value of every rank asks for them."""
+        self._values: Sequence[float] = [value for _, value in points]
+
+    @classmethod
+    def of(cls, index: PageIndex, values: Sequence[float], at_unix_seconds: float | None) -> Self:
+        """The series of that index with these values."""
+        made = cls.__new__(cls)
+        made.index, made._values, made.at_unix_seconds = index, values, at_unix_seconds
+        return made
 
     def __contains__(self, name: str) -> bool:
-        return name in self._rows
+        return name in self.index.by_name
 
-    def rows(self, name: str, **wanted: str) -> list[tuple[dict[str, str], float]]:
+    def rows(self, name: str, **wanted: str) -> list[tuple[Labels, float]]:
         """Labels and value of every sample of that name that carries the wanted label values."""
-        rows = self._rows.get(name, [])
-        if not wanted:
-            return rows
-        return [row for row in rows if all(row[0].get(label) == value for label, value in wanted.items())]
+        values = self._values
+        return [
+            (labels, values[at])
+            for labels, at in self.index.by_name.get(name, ())
+            if not wanted or all(labels.get(label) == value for label, value in wanted.items())
+        ]
 
     def total(self, name: str, **wanted: str) -> float | None:
         """Sum over every sample, None when there is none. Not for copies: see `logical`."""
@@ -70,14 +63,25 @@ class Series:
 
     def own(self, name: str, rank: RankLabels, **wanted: str) -> float | None:
         """The rank's own value of a scheduler series. None when the page has none, or several that differ."""
-        rows = self._by_rank(name).get(rank, ())
-        values = {value for labels, value in rows if all(labels.get(key) == text for key, text in wanted.items())}
+        values = {
+            self._values[at]
+            for labels, at in self.index.by_rank(name).get(rank, ())
+            if not wanted or all(labels.get(key) == text for key, text in wanted.items())
+        }
         return values.pop() if len(values) == 1 else None
+
+    def all_own(self, name: str, rank: RankLabels) -> list[float]:
+        """Every value of a scheduler series that the rank has."""
+        return [self._values[at] for _, at in self.index.by_rank(name).get(rank, ())]
+
+    def at(self, places: Iterable[int]) -> list[float]:
+        """The values at these places of the index."""
+        return [self._values[place] for place in places]
 
     def of_rank(self, name: str, tag: RankTag, **wanted: str) -> Value | None:
         """The rank's own value, else that of its group's first visible stats rank (same dp and pp)."""
         rank = labels_of(tag)
-        visible = self._by_rank(_STATS_RANKS)
+        visible = self.index.by_rank(_STATS_RANKS)
         if rank in visible or not visible:
             own = self.own(name, rank, **wanted)
             return Value(own) if own is not None else None
@@ -89,11 +93,11 @@ class Series:
 
     def ranks(self) -> frozenset[RankLabels]:
         """Every rank that writes this page: its constants come from all of them in every version."""
-        return frozenset(self._by_rank(_EVERY_RANK))
+        return frozenset(self.index.by_rank(EVERY_RANK))
 
     def stats_ranks(self) -> frozenset[RankLabels]:
         """The ranks whose gauges and batch counters are reported; a seeded 0 of another rank is no report."""
-        return frozenset(self._by_rank(_STATS_RANKS))
+        return frozenset(self.index.by_rank(_STATS_RANKS))
 
     def pids(self) -> dict[int, RankLabels]:
         """Rank by the pid that it wrote under, also of ranks that have died: only this gauge carries one."""
@@ -126,61 +130,48 @@ class Series:
                 most[rank.dp] = max(most.get(rank.dp, 0.0), value)
         return sum(most.values()) if most else None
 
-    def _by_rank(self, name: str) -> dict[RankLabels, list[tuple[dict[str, str], float]]]:
-        known = self._ranked.get(name)
-        if known is None:
-            known = self._ranked[name] = {}
-            for row in self.rows(name):
-                rank = rank_of(row[0])
-                if rank is not None:
-                    known.setdefault(rank, []).append(row)
-        return known
+    def since(self, before: Series | None) -> Series:
+        """These series with each counter (and histogram) replaced by what it gained; gauges as they stand.
 
+        Without a page before, counters count from the server's start. A series that the page before lacks is new and
+        counts from 0. One counter that went back means another server behind the address: the counters of a page live
+        and die together (a dead rank's mmap file stays), so all of them then count from 0, even those that have grown
+        past their old value. Samples of equal labels (replicas behind one address) are summed first.
+        """
+        now, then = self._summed(), before._summed() if before is not None else None
+        if then is None:
+            return now
+        places, values = now.index.counters, list(now._values)
+        if then.index is now.index:
+            old = [then._values[at] for at in places]
+        else:
+            counted = {then.index.keys[at]: then._values[at] for at in then.index.counters}
+            old = [counted.get(now.index.keys[at], 0.0) for at in places]
+        if all(values[at] >= was for at, was in zip(places, old, strict=True)):
+            for at, was in zip(places, old, strict=True):
+                values[at] -= was
+        return Series.of(now.index, values, now.at_unix_seconds)
 
-def rank_of(labels: dict[str, str]) -> RankLabels | None:
-    """The rank that a scheduler series belongs to, None for a series without rank labels."""
-    tp = labels.get("tp_rank")
-    return None if tp is None else _rank_labels(labels.get("dp_rank", "0"), labels.get("pp_rank", "0"), tp)
-
-
-@functools.lru_cache(maxsize=4096)
-def _rank_labels(dp: str, pp: str, tp: str) -> RankLabels | None:
-    try:
-        return RankLabels(int(dp), int(pp), int(tp))
-    except ValueError:
-        return None
-
-
-def labels_of(tag: RankTag) -> RankLabels:
-    """A process's tag as scheduler series label it."""
-    return RankLabels(tag.dp or 0, tag.pp or 0, tag.tp or 0)
+    def _summed(self) -> Series:
+        """The same, with counters of equal labels as one."""
+        if not self.index.has_doubles:
+            return self
+        counters = set(self.index.counters)
+        values = {at: value for at, value in enumerate(self._values) if at not in counters}
+        sums: dict[SeriesKey, float] = {}
+        for at in self.index.counters:
+            key = self.index.keys[at]
+            sums[key] = sums.get(key, 0.0) + self._values[at]
+        keys = [*(self.index.keys[at] for at in values), *sums]
+        return Series.of(PageIndex(keys), [*values.values(), *sums.values()], self.at_unix_seconds)
 
 
 def window(before: MetricsPage | None, after: MetricsPage) -> Series:
-    """The newer page with each counter (and histogram) replaced by what it gained; gauges as they stand.
-
-    Without a page before, counters count from the server's start. A series that the page before lacks is new and
-    counts from 0. One counter that went back means another server behind the address: the counters of a page live and
-    die together (a dead rank's mmap file stays), so all of them then count from 0, even those that have grown past
-    their old value. Samples of equal labels (replicas behind one address) are summed first.
-    """
-    then, now = _counters(before), _counters(after)
-    if any(value < then.get(key, 0.0) for key, value in now.items()):
-        then = {}
-    gauges = tuple((key, value) for key, value in after.points if key.name not in _COUNTER_NAMES)
-    gains = tuple((key, value - then.get(key, 0.0)) for key, value in now.items())
-    return Series(replace(after, points=gauges + gains))
+    """What the newer of two pages gained: see `Series.since`."""
+    return Series(after).since(Series(before) if before is not None else None)
 
 
 def seconds_between(before: MetricsPage | None, after: MetricsPage) -> float | None:
     """Seconds between two pages, None without a page before or when the clock went back."""
     seconds = after.at_unix_seconds - before.at_unix_seconds if before is not None else 0.0
     return seconds if seconds > 0 else None
-
-
-def _counters(page: MetricsPage | None) -> dict[SeriesKey, float]:
-    sums: dict[SeriesKey, float] = {}
-    for key, value in page.points if page is not None else ():
-        if key.name in _COUNTER_NAMES:
-            sums[key] = sums.get(key, 0.0) + value
-    return sums

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from ranktop.reconcile.histograms import latency, mean
-from ranktop.reconcile.series import Series, seconds_between, window
+from ranktop.reconcile.series import Series
 from ranktop.reconcile.series_by_version import has_family
 from ranktop.reconcile.verdict import Acceptance, Load, Service
-from ranktop.sample import MetricsPage
 
 _RETRACTED = "sglang:num_retracted_requests_total"
 _ABORTED = "sglang:num_aborted_requests_total"
@@ -29,7 +28,7 @@ _GENERATING = (
 
 
 def load(gains: Series, seconds: float | None, version: str | None) -> Load:
-    """Requests, queue time and retractions of a window (`series.window`); totals when there is no page before."""
+    """Requests, queue time and retractions of a window (`Series.since`); totals when there is no page before."""
     requests, prompt = gains.total("sglang:num_requests_total"), gains.total("sglang:prompt_tokens_total")
     return Load(
         None if requests is None or seconds is None else requests / seconds,
@@ -42,17 +41,13 @@ def load(gains: Series, seconds: float | None, version: str | None) -> Load:
     )
 
 
-def service(previous: MetricsPage | None, current: MetricsPage, gains: Series | None = None) -> Service:
-    """Latencies of the window (of all time when there is no page before), queues as they stand.
-
-    `gains` is `series.window` of the two pages, for a caller that has it already.
-    """
-    gains = gains or window(previous, current)
+def service(gains: Series, seconds: float | None) -> Service:
+    """Latencies of a window (`Series.since`; of all time when there is no page before), queues as they stand."""
     return Service(
         ttft_seconds=latency(gains, "sglang:time_to_first_token_seconds"),
         inter_token_seconds=latency(gains, "sglang:inter_token_latency_seconds"),
         e2e_seconds=latency(gains, "sglang:e2e_request_latency_seconds"),
-        tokens_per_second=_tokens_per_second(gains, seconds_between(previous, current)),
+        tokens_per_second=_tokens_per_second(gains, seconds),
         running=_whole(gains.over_groups("sglang:num_running_reqs")),
         queued=_whole(gains.over_groups("sglang:num_queue_reqs")),
         http_active=active_requests(gains),

@@ -5,10 +5,9 @@ Never from `cache_hit_rate`: that is the last prefill batch alone, and 0 after e
 
 from __future__ import annotations
 
-from ranktop.reconcile.series import Series, seconds_between, window
+from ranktop.reconcile.series import Series
 from ranktop.reconcile.series_by_version import has_family
 from ranktop.reconcile.verdict import TierShares, TransferRates
-from ranktop.sample import MetricsPage
 
 _EFFECTIVE = "sglang:prefill_effective_tokens_total"
 _CACHED = "sglang:cached_tokens_total"
@@ -17,17 +16,12 @@ _HICACHE_IS_ON = "sglang:hicache_host_total_tokens"
 _BACKUP, _LOAD_BACK = "sglang:hicache_backup", "sglang:load_back"
 
 
-def tier_shares(
-    previous: MetricsPage | None, current: MetricsPage, version: str | None, gains: Series | None = None
-) -> TierShares:
-    """Shares of the prefill tokens of the window; since the server's start when there is no page before.
+def tier_shares(gains: Series, seconds: float | None, version: str | None) -> TierShares:
+    """Shares of the prefill tokens of a window (`Series.since`); since the server's start when there is no page before.
 
     From `prefill_effective_tokens_total` (0.5.18 on: counted as prefill runs, re-counts of retracted requests left
     out), else from `cached_tokens_total` against `prompt_tokens_total` (counted when a request finishes).
-    `gains` is `series.window` of the two pages, for a caller that has it already.
     """
-    gains = gains or window(previous, current)
-    seconds = seconds_between(previous, current)
     effective = _effective(gains)
     if effective is not None:
         return _shares(effective, seconds, "")
@@ -40,29 +34,19 @@ def tier_shares(
 
 
 def transfer_rates(
-    previous: MetricsPage | None,
-    current: MetricsPage,
-    version: str | None,
-    ranks: int | None = None,
-    bytes_per_token: float | None = None,
-    gains: Series | None = None,
+    gains: Series, seconds: float | None, version: str | None, bytes_per_token: float | None
 ) -> TransferRates:
     """Node totals in bytes a second. None in a field where the window, the counter or the size of a token is missing.
 
-    Byte counters are sums over ranks in every version. Where there is none (before 0.5.18, and L3 always) bytes are
-    tokens x `bytes_per_token` of one rank, by default what the byte counters of the page say a token takes; the
-    source is then `inferred`. Token counters are sums over ranks too, so `ranks` changes nothing here. `gains` is
-    `series.window` of the two pages, for a caller that has it already.
+    Byte and token counters are sums over ranks in every version. Where there are no bytes (before 0.5.18, and L3
+    always) they are tokens x `bytes_per_token` of one rank (`host_bytes_per_token`); the source is then `inferred`.
     """
-    seconds = seconds_between(previous, current)
     if seconds is None:
         return TransferRates()
-    gains = gains or window(previous, current)
-    size = bytes_per_token or host_bytes_per_token(current)
-    backup, backup_inferred = _moved_bytes(gains, _BACKUP, size, version)
-    load_back, load_back_inferred = _moved_bytes(gains, _LOAD_BACK, size, version)
+    backup, backup_inferred = _moved_bytes(gains, _BACKUP, bytes_per_token, version)
+    load_back, load_back_inferred = _moved_bytes(gains, _LOAD_BACK, bytes_per_token, version)
     prefetched = gains.total("sglang:prefetched_tokens_total")
-    prefetch = prefetched * size if prefetched is not None and size is not None else None
+    prefetch = prefetched * bytes_per_token if prefetched is not None and bytes_per_token is not None else None
     known = [amount for amount in (backup, load_back, prefetch) if amount is not None]
     inferred = backup_inferred or load_back_inferred or prefetch is not None
     return TransferRates(
@@ -73,12 +57,11 @@ def transfer_rates(
     )
 
 
-def host_bytes_per_token(page: MetricsPage) -> float | None:
-    """Bytes that one rank's host pools take a token, all pools together, by the page's own counters since the start.
+def host_bytes_per_token(totals: Series) -> float | None:
+    """Bytes that one rank's host pools take a token, all pools together, by a page's own counters since the start.
 
     Both counters are sums over the same ranks, so the quotient is one rank's. 51,168 + 10,296 for GLM-5.2 in fp8.
     """
-    totals = Series(page)
     for kind in (_BACKUP, _LOAD_BACK):
         size = totals.total(f"{kind}_bytes_total")
         tokens = totals.total(f"{kind}_tokens_total", pool="kv")

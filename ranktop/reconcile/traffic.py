@@ -16,7 +16,7 @@ _COPIES = {"backup": "sglang:hicache_backup", "load_back": "sglang:load_back"}
 
 
 def traffic(gains: Series, seconds: float | None, version: str | None, ranks: int | None = None) -> Traffic:
-    """The server's traffic over a window of `seconds`, from `series.window`; no rate without a page before.
+    """The server's traffic over a window of `seconds`, from `Series.since`; no rate without a page before.
 
     A counter that is not on the page is 0 where HiCache is on and the version has it: it appears with its first event.
     """

@@ -9,7 +9,7 @@ from ranktop.demo.sizes import pool_sizes
 from ranktop.plan import compute_plan, parse_launch
 
 SIZES = pool_sizes()
-RANKS = [RankUse(tp, 1000 + tp, SIZES.allocated_bytes) for tp in range(8)]
+RANKS = [RankUse(tp, 1000 + tp, SIZES.allocated_bytes, tp // 4) for tp in range(8)]
 QUIET = HostScript()
 REAL = compute_plan(
     parse_launch(
@@ -48,7 +48,7 @@ def test_nodes_add_up_to_the_host() -> None:
 def test_pages_lie_where_the_gpu_is_unless_they_do_not() -> None:
     near = simulated_placement(RANKS[5], 0.0)
     assert near.pages_by_node == ((1, 256),)
-    far = RankUse(5, 1005, SIZES.allocated_bytes, far_percent=31.25)
+    far = RankUse(5, 1005, SIZES.allocated_bytes, 1, far_percent=31.25)
     assert simulated_placement(far, 0.0).pages_by_node == ((0, 80), (1, 176))
     host = simulated_host(RANKS, QUIET, 0.0)
     moved = simulated_numa([*RANKS[:5], far, *RANKS[6:]], QUIET, host)
@@ -62,16 +62,16 @@ def test_pins_are_never_claimed() -> None:
 
 
 def test_every_gpu_is_named_simulated_and_adds_up() -> None:
-    for gpu in simulated_gpus(RANKS, SIZES, 3.0, 0.7).gpus:
+    for gpu in simulated_gpus(8, RANKS, SIZES, 3.0, 0.7).gpus:
         assert "simulated" in (gpu.name or "")
         assert gpu.total_bytes == (gpu.used_bytes or 0) + (gpu.free_bytes or 0) + (gpu.reserved_bytes or 0)
         assert [process.pid for process in gpu.processes or ()] == [1000 + gpu.index]
 
 
 def test_a_dead_ranks_gpu_is_empty_and_use_moves() -> None:
-    gpus = simulated_gpus(RANKS[:7], SIZES, 3.0, 0.7).gpus
+    gpus = simulated_gpus(8, RANKS[:7], SIZES, 3.0, 0.7).gpus
     assert (gpus[7].used_bytes, gpus[7].processes) == (0, ())
-    assert gpus[0].used_bytes != simulated_gpus(RANKS, SIZES, 8.0, 0.2).gpus[0].used_bytes
+    assert gpus[0].used_bytes != simulated_gpus(8, RANKS, SIZES, 8.0, 0.2).gpus[0].used_bytes
 
 
 def test_a_script_grows_and_presses_from_its_time_on() -> None:

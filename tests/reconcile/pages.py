@@ -6,6 +6,7 @@ from pathlib import Path
 
 from collectors.exposition import ExpositionParser
 from ranktop.reconcile.families import SERIES_NAMES
+from ranktop.reconcile.series import Series, seconds_between, window
 from ranktop.sample import MetricsPage
 
 
@@ -18,3 +19,8 @@ def page(text: str, at: float = 0.0) -> MetricsPage:
 def sample_page(shared: Path, name: str, at: float = 0.0) -> MetricsPage:
     """A genuine page of `shared/samples`."""
     return page((shared / "samples" / f"{name}.prom").read_text(), at)
+
+
+def between(before: MetricsPage | None, after: MetricsPage) -> tuple[Series, float | None]:
+    """What two pages gained, and in how many seconds."""
+    return window(before, after), seconds_between(before, after)

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ranktop.reconcile.series import RankLabels, Series, Value, seconds_between, window
+from ranktop.reconcile.ranklabels import RankLabels
+from ranktop.reconcile.series import Series, Value, seconds_between, window
 from ranktop.reconcile.series_by_version import has_family, is_before, missing, nearest
 from ranktop.sample import RankTag
 from tests.reconcile.pages import page, sample_page

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ranktop.reconcile.histograms import buckets, mean, quantile
 from ranktop.reconcile.series import Series, window
 from ranktop.reconcile.service import acceptance, active_requests, load, service
-from tests.reconcile.pages import page, sample_page
+from tests.reconcile.pages import between, page, sample_page
 
 INF = float("inf")
 
@@ -54,8 +54,8 @@ TTFT = """*time_to_first_token_seconds_bucket{{is_streaming="{s}",le="1.0"}} {0}
 def test_a_quantile_is_of_the_window_and_not_since_the_start() -> None:
     before = page(TTFT.format(1000, 1000, 100, s="true"))
     after = page(TTFT.format(1000, 1010, 115, s="true") + TTFT.format(0, 10, 15, s="false"), 5.0)
-    assert service(before, after).ttft_seconds.p50 == 1.5
-    assert (service(None, after).ttft_seconds.p50 or 9) < 0.6
+    assert service(*between(before, after)).ttft_seconds.p50 == 1.5
+    assert (service(*between(None, after)).ttft_seconds.p50 or 9) < 0.6
     gains = window(before, after)
     assert buckets(gains, "sglang:time_to_first_token_seconds") == {1.0: 0, 2.0: 20, INF: 20}
     assert mean(gains, "sglang:time_to_first_token_seconds") == 1.5
@@ -63,17 +63,17 @@ def test_a_quantile_is_of_the_window_and_not_since_the_start() -> None:
 
 def test_no_request_in_the_window_is_no_latency() -> None:
     same = TTFT.format(5, 9, 9, s="true")
-    assert service(page(same), page(same, 5.0)).ttft_seconds.p50 is None
+    assert service(*between(page(same), page(same, 5.0))).ttft_seconds.p50 is None
 
 
 @pytest.mark.shared
 def test_genuine_pages(shared: Path) -> None:
     second, third = (sample_page(shared, f"0.5.18_tp8_allsched_hicache_l2l3_scrape{n}", n * 10.0) for n in (2, 3))
-    found = service(second, third)
+    found = service(*between(second, third))
     assert (found.running, found.queued, found.http_active) == (18, 2, None)
     assert found.tokens_per_second == pytest.approx(3600 / 10)
     assert found.ttft_seconds.p50 is not None
-    assert service(None, third).tokens_per_second == pytest.approx(1231.5)
+    assert service(*between(None, third)).tokens_per_second == pytest.approx(1231.5)
     spec = acceptance(window(second, third))
     assert (spec.length_tokens, spec.ratio) == (2.81, 0.603)
 

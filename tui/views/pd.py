@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from ranktop.reconcile.logged import tag_of
-from ranktop.reconcile.series import labels_of
+from ranktop.reconcile.ranklabels import labels_of
 from ranktop.reconcile.verdict import Handoff, Line, RankTransfers, RankVerdict, ServerVerdict
 from tui.draw import numbers
 from tui.draw.beside import beside

@@ -9,17 +9,26 @@ from ranktop.demo.scenarios.prefill import PREFILL
 from ranktop.demo.scenarios.scenario import Event, GaugeOverride, HostScript, Scenario
 from ranktop.demo.scenarios.tiers import TIERS
 from ranktop.demo.scenarios.watching import WATCHING
+from ranktop.demo.scenarios.wide import WIDTHS, widened
 
 SCENARIOS: dict[str, Scenario] = {scenario.name: scenario for scenario in (*BASIC, *HOST, *TIERS, *WATCHING, *PREFILL)}
 
 
 def find_scenario(name: str) -> Scenario | None:
-    """A scenario by its name, `NAME@VERSION` for another SGLang than 0.5.18; None where there is no such."""
-    base, _, version = name.partition("@")
+    """A scenario by its name; `NAME:RANKS` with more ranks, `NAME@VERSION` as another SGLang than 0.5.18, or both.
+
+    None where there is no such.
+    """
+    wide, _, version = name.partition("@")
+    base, _, ranks = wide.partition(":")
     scenario = SCENARIOS.get(base)
+    if scenario is not None and ranks:
+        scenario = widened(scenario, ranks)
     if scenario is None or (version and version not in VERSIONS):
         return None
-    return replace(scenario, name=name, launch=scenario.launch._replace(version=version)) if version else scenario
+    if version:
+        scenario = replace(scenario, launch=scenario.launch._replace(version=version))
+    return scenario if name == base else replace(scenario, name=name)
 
 
-__all__ = ["SCENARIOS", "Event", "GaugeOverride", "HostScript", "Scenario", "find_scenario"]
+__all__ = ["SCENARIOS", "WIDTHS", "Event", "GaugeOverride", "HostScript", "Scenario", "find_scenario"]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ranktop.reconcile.compare import reading
-from ranktop.reconcile.series import Series, labels_of
+from ranktop.reconcile.ranklabels import labels_of
+from ranktop.reconcile.series import Series
 from ranktop.reconcile.verdict import Line
 from ranktop.sample import Bootstrap, RankTag
 

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from ranktop.reconcile.compare import reading
-from ranktop.reconcile.series import Series, labels_of
+from ranktop.reconcile.ranklabels import labels_of
+from ranktop.reconcile.series import Series
 from ranktop.reconcile.tiers import is_absent_zero
 from ranktop.reconcile.verdict import Line
 from ranktop.sample import RankTag
@@ -38,6 +39,8 @@ _STORAGE = (
     _Counter("rate.prefetch", "tokens_per_second", "sglang:prefetched_tokens_total"),
     _Counter("rate.storage_backup", "tokens_per_second", "sglang:backuped_tokens_total"),
 )
+_RANK = ("dp_rank", "pp_rank", "tp_rank")
+_CP_SIZE = "attn_cp_size"
 _COPIED = ("sglang:load_back_bytes_total", "sglang:hicache_backup_bytes_total")
 _COPYING = ("sglang:load_back_duration_seconds_sum", "sglang:hicache_backup_duration_seconds_sum")
 
@@ -87,22 +90,15 @@ def _of_rank(gains: Gains, name: str, tag: RankTag) -> tuple[float | None, bool]
     From 0.5.21 radix series carry dp_rank, pp_rank and tp_rank, the last within the attention group: context-parallel
     ranks and plain-DP replicas still share a label set.
     """
-    rows = gains.series.rows(name)
-    if not rows:
+    series = gains.series
+    groups = series.index.groups(name, *_RANK)
+    if not groups.places:
         return None, False
-    sets = {_place(row) for row, _ in rows}
-    if len(sets) != gains.ranks:
-        return sum(value for _, value in rows) / gains.ranks, gains.ranks > 1
+    if len(groups.places) != gains.ranks:
+        return (series.total(name) or 0.0) / gains.ranks, gains.ranks > 1
     labels = labels_of(tag)
-    width = len({place[2] for place in sets})
-    own = (labels.dp, labels.pp, labels.tp % width)
-    return sum(value for row, value in rows if _place(row) == own), False
-
-
-def _place(row: dict[str, str]) -> tuple[int, int, int]:
-    parts = [row.get(label, "0") for label in ("dp_rank", "pp_rank", "tp_rank")]
-    dp, pp, tp = (int(part) if part.isdecimal() else 0 for part in parts)
-    return dp, pp, tp
+    own = (str(labels.dp), str(labels.pp), str(labels.tp % groups.widths[2]))
+    return sum(series.at(groups.places.get(own, ()))), False
 
 
 def _sum_of(gains: Gains, names: tuple[str, ...], tag: RankTag) -> tuple[float | None, bool]:
@@ -116,14 +112,13 @@ def _own_storage(series: Series, name: str, tag: RankTag) -> float | None:
 
     How wide that group is, the rows do not tell: with MLA its first rank alone writes to storage.
     """
-    labels, cp = labels_of(tag), str(tag.cp or 0)
-    rows = [(row, value) for row, value in series.rows(name) if row.get("attn_cp_rank", "0") == cp]
-    peers = sum(1 for rank in series.ranks() if (rank.dp, rank.pp) == (labels.dp, labels.pp)) or labels.tp + 1
-    values = [value for row, value in rows if _place(row) == (labels.dp, labels.pp, labels.tp % _width(row, peers))]
-    return values[0] if len(values) == 1 else None
-
-
-def _width(row: dict[str, str], peers: int) -> int:
-    """Ranks of an attention group, when `peers` ranks share a DP group and a pipeline stage."""
-    size = row.get("attn_cp_size", "1")
-    return max(1, peers // (int(size) if size.isdecimal() else 1))
+    labels, index = labels_of(tag), series.index
+    peers = index.peers(labels) or labels.tp + 1
+    groups = index.groups(name, *_RANK, "attn_cp_rank", _CP_SIZE)
+    found: list[float] = []
+    for (size,) in index.groups(name, _CP_SIZE).places:
+        # Ranks of an attention group, when `peers` ranks share a DP group and a pipeline stage.
+        width = max(1, peers // ((int(size) if size.isdecimal() else 0) or 1))
+        own = (str(labels.dp), str(labels.pp), str(labels.tp % width), str(tag.cp or 0), size)
+        found += series.at(groups.places.get(own, ()))
+    return found[0] if len(found) == 1 else None

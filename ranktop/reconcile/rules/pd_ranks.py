@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from ranktop.finding import Finding
+from ranktop.reconcile.ranklabels import labels_of
 from ranktop.reconcile.rules.evidence import evidence
 from ranktop.reconcile.rules.rule import Context
-from ranktop.reconcile.series import labels_of
 from ranktop.reconcile.verdict import RankVerdict, ServerVerdict
 
 _REGISTER = (
