@@ -18,16 +18,10 @@ from ranktop.reconcile.grouping import group
 from ranktop.reconcile.headline import headline
 from ranktop.reconcile.history import History, LineKey
 from ranktop.reconcile.incidents import Incidents
-from ranktop.reconcile.judge import (
-    NodeView,
-    RankId,
-    judge_node,
-    judge_ranks,
-    judge_servers,
-    server_ids,
-)
+from ranktop.reconcile.judge import NodeView, judge_node, judge_servers, server_ids
+from ranktop.reconcile.judge_ranks import judge_ranks
 from ranktop.reconcile.launches import Launch
-from ranktop.reconcile.lines.peaks import RankHbm, follow_hbm, with_hbm
+from ranktop.reconcile.lines.peaks import RankHbm
 from ranktop.reconcile.lives import Lives, RankKey, follow, living_mains
 from ranktop.reconcile.logged import LoggedServer, fold
 from ranktop.reconcile.nodetotals import node_tiers, node_transfers
@@ -107,9 +101,7 @@ class Reconciler:
         )
         servers = judge_servers(view)
         self._phases = follow_phases(self._phases, sample, servers)
-        judged = judge_ranks(view, servers)
-        self._hbm = follow_hbm(self._hbm, judged, self._phases)
-        ranks = tuple(with_hbm(rank, self._hbm[rank.server, rank.rank], self._thresholds) for rank in judged)
+        ranks, self._hbm = judge_ranks(view, servers, self._phases, self._hbm)
         node = judge_node(view, servers, ranks)
         self._note(sample, servers, ranks, node)
         context = Context(
@@ -253,7 +245,7 @@ def _processes(sample: Sample, server: str) -> int:
     return sum(1 for rank in ranks if rank.server == server)
 
 
-def _rank_order(context: Context) -> Iterator[RankId]:
+def _rank_order(context: Context) -> Iterator[RankKey]:
     for server in context.servers:
         if server.plan is not None:
             yield from ((server.id, planned.rank) for planned in server.plan.ranks)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 from ranktop.plan.plan import GIB, RankPlan
@@ -42,47 +41,78 @@ def gpu_memory(found: RankGpu | None, missing: str) -> GpuMemory:
     )
 
 
-def hbm_lines(
-    memory: GpuMemory, source: Source, plan: RankPlan | None, said: Reported, logged: LoggedHbm | None = None
-) -> tuple[Line, ...]:
+class ToldMemory(NamedTuple):
+    """What plan, SGLang and its log say of a rank's memory: made of what changes seldom."""
+
+    weights: Line
+    kv: Line
+    graphs: Line
+    scratch: Line
+    staging: Line
+    bytes: int | None
+    """Weights, KV pool and graphs; None while one of them is not told."""
+
+
+class HbmLines(NamedTuple):
+    """All lines about one rank's GPU memory, in their order."""
+
+    total: Line
+    free: Line
+    process: Line
+    weights: Line
+    kv: Line
+    graphs: Line
+    scratch: Line
+    staging: Line
+    rest: Line
+    torch: Line
+
+
+_TORCH = reading("hbm.torch", None, source=None, missing="no public source today")
+
+
+def told_memory(plan: RankPlan | None, said: Reported, logged: LoggedHbm | None = None) -> ToldMemory:
     """`said` is what SGLang's metrics or server info give, `logged` its log."""
-    return tuple(_lines(memory, source, plan, said, logged))
-
-
-def _lines(
-    memory: GpuMemory, source: Source, plan: RankPlan | None, said: Reported, logged: LoggedHbm | None
-) -> Iterator[Line]:
-    process = memory.process_bytes
-    yield reading("hbm.total", memory.total_bytes, source=source, missing=memory.missing)
-    yield reading("hbm.free", memory.free_bytes, source=source, missing=memory.missing)
-    yield reading("hbm.process", process, source=source, missing=memory.missing_process)
     logged = logged or LoggedHbm()
     weights = _told(said.weights_bytes, logged.weights_bytes, said.memory_is_group)
     kv = _told(said.kv_bytes, logged.kv_bytes, said.memory_is_group)
     graphs = _told(said.graphs_bytes, logged.graphs_bytes, said.memory_is_group)
-    yield reading("hbm.weights", weights.size_bytes, source=weights.source, missing=_UNSAID, group=weights.group)
     device = plan.device if plan else None
-    yield compare(
-        "hbm.kv",
-        device.pool_bytes - (device.scratch_bytes or 0) if device and device.pool_bytes is not None else None,
-        kv.size_bytes,
-        tolerance=max(_KV_TOLERANCE_BYTES, 0.005 * (kv.size_bytes or 0)),
-        source=kv.source if kv.size_bytes is not None else "computed",
-        detail="" if kv.size_bytes is not None else _UNSAID,
-        group=kv.group,
+    parts = (weights.size_bytes, kv.size_bytes, graphs.size_bytes)
+    return ToldMemory(
+        reading("hbm.weights", weights.size_bytes, source=weights.source, missing=_UNSAID, group=weights.group),
+        compare(
+            "hbm.kv",
+            device.pool_bytes - (device.scratch_bytes or 0) if device and device.pool_bytes is not None else None,
+            kv.size_bytes,
+            tolerance=max(_KV_TOLERANCE_BYTES, 0.005 * (kv.size_bytes or 0)),
+            source=kv.source if kv.size_bytes is not None else "computed",
+            detail="" if kv.size_bytes is not None else _UNSAID,
+            group=kv.group,
+        ),
+        reading("hbm.graphs", graphs.size_bytes, source=graphs.source, missing=_UNSAID, group=graphs.group),
+        _untold("hbm.scratch", device.scratch_bytes if device else None),
+        _untold("hbm.staging", device.staging_bytes if device else None),
+        None if None in parts else sum(part or 0 for part in parts),
     )
-    yield reading("hbm.graphs", graphs.size_bytes, source=graphs.source, missing=_UNSAID, group=graphs.group)
-    for name, planned in (
-        ("hbm.scratch", device.scratch_bytes if device else None),
-        ("hbm.staging", device.staging_bytes if device else None),
-    ):
-        yield compare(name, planned, None, source="computed", detail="part of hbm.rest; nothing tells it apart")
-    parts = (process, weights.size_bytes, kv.size_bytes, graphs.size_bytes)
-    rest = None
-    if process is not None and None not in parts:
-        rest = process - sum(part or 0 for part in parts[1:])
-    yield reading("hbm.rest", rest, source="inferred", missing="needs NVML's process figure and SGLang's three")
-    yield reading("hbm.torch", None, source=None, missing="no public source today")
+
+
+def hbm_lines(memory: GpuMemory, source: Source, told: ToldMemory) -> HbmLines:
+    """What NVML sees beside what is told."""
+    process = memory.process_bytes
+    rest = process - told.bytes if process is not None and told.bytes is not None else None
+    return HbmLines(
+        reading("hbm.total", memory.total_bytes, source=source, missing=memory.missing),
+        reading("hbm.free", memory.free_bytes, source=source, missing=memory.missing),
+        reading("hbm.process", process, source=source, missing=memory.missing_process),
+        *told[:5],
+        reading("hbm.rest", rest, source="inferred", missing="needs NVML's process figure and SGLang's three"),
+        _TORCH,
+    )
+
+
+def _untold(name: str, planned: int | None) -> Line:
+    return compare(name, planned, None, source="computed", detail="part of hbm.rest; nothing tells it apart")
 
 
 class _Told(NamedTuple):

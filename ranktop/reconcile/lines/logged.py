@@ -14,10 +14,8 @@ _LABELS_SHOWN = 3
 _PLANNED = ("host.primary", "host.indexer", "host.draft", "host.draft_indexer")
 
 
-def logged_free_line(line: Line, free_bytes: int) -> Line:
+def logged_free_line(free_bytes: int) -> Line:
     """`hbm.free` by the log, where NVML does not tell it. The log's two decimals are GiB, though it prints GB."""
-    if line.line != "hbm.free" or line.seen is not None:
-        return line
     return reading("hbm.free", free_bytes, source="logged")
 
 

@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from ranktop.plan.plan import GIB
 from ranktop.reconcile.compare import compare, reading
-from ranktop.reconcile.lives import RankKey
-from ranktop.reconcile.phases import PHASES, ServerPhases
+from ranktop.reconcile.lines.hbm import HbmLines
+from ranktop.reconcile.phases import PHASES
 from ranktop.reconcile.thresholds import Thresholds
-from ranktop.reconcile.verdict import Line, PhasePeak, RankVerdict
+from ranktop.reconcile.verdict import Line, PhasePeak
 
 _SETTLED = PHASES.index("steady")
 
@@ -36,33 +37,32 @@ class RankHbm(Struct, frozen=True):
     """The server was steady when it was last read, so both stay as they are."""
 
 
-def follow_hbm(
-    known: Mapping[RankKey, RankHbm], ranks: Sequence[RankVerdict], phases: Mapping[str, ServerPhases]
-) -> dict[RankKey, RankHbm]:
-    """What this update's readings add, by rank."""
-    return {(rank.server, rank.rank): _follow(known.get((rank.server, rank.rank)), rank, phases) for rank in ranks}
+class PeakedMemory(NamedTuple):
+    """A rank's memory lines, `hbm.rest` held against its own baseline, and its peaks."""
+
+    lines: HbmLines
+    peak_lines: tuple[Line, Line]
+    peaks: tuple[PhasePeak, ...]
 
 
-def with_hbm(rank: RankVerdict, hbm: RankHbm, thresholds: Thresholds) -> RankVerdict:
-    """The rank with its peaks, and with `hbm.rest` held against its own baseline."""
+def lines_with_peaks(memory: HbmLines, hbm: RankHbm, thresholds: Thresholds) -> PeakedMemory:
+    """The lines with what is remembered of the rank."""
     peaks = tuple(sorted(hbm.peaks.values(), key=lambda peak: PHASES.index(peak.phase)))
-    rest = rank.line("hbm.rest")
-    held = _rest(rest, hbm, thresholds)
-    lines = [held if line is rest else line for line in rank.lines]
-    return replace(rank, lines=(*lines, *_peak_lines(peaks, rank.line("hbm.total").source)), peaks=peaks)
+    held = _rest(memory.rest, hbm, thresholds)
+    lines = memory if held is memory.rest else memory._replace(rest=held)
+    return PeakedMemory(lines, _peak_lines(peaks, memory.total.source), peaks)
 
 
-def _follow(known: RankHbm | None, rank: RankVerdict, phases: Mapping[str, ServerPhases]) -> RankHbm:
-    if known is None or known.pid != rank.pid:
-        known = RankHbm(rank.pid)
-    process, rest = _seen(rank, "hbm.process"), _seen(rank, "hbm.rest")
-    total, free = _seen(rank, "hbm.total"), _seen(rank, "hbm.free")
+def follow_hbm(known: RankHbm | None, pid: int | None, memory: HbmLines, phase: str) -> RankHbm:
+    """What this update's readings add to what is known of the process `pid`, in the phase that it has reached."""
+    if known is None or known.pid != pid:
+        known = RankHbm(pid)
+    process, rest = _seen(memory.process), _seen(memory.rest)
+    total, free = _seen(memory.total), _seen(memory.free)
     used = total - free if total is not None and free is not None else None
     if process is None and used is None:
         return known
-    of_server = phases.get(rank.server)
-    phase = of_server.current(rank.rank) if of_server is not None else "start"
-    peak = known.peaks.get(phase, PhasePeak(phase))
+    peak = known.peaks.get(phase) or PhasePeak(phase)
     peaks = known.peaks
     if _is_higher(process, peak.process_bytes) or _is_higher(used, peak.gpu_bytes):
         higher = PhasePeak(phase, _higher(peak.process_bytes, process), _higher(peak.gpu_bytes, used))
@@ -74,7 +74,7 @@ def _follow(known: RankHbm | None, rank: RankVerdict, phases: Mapping[str, Serve
             return known
         return replace(known, peaks=peaks, rest_bytes=first_rest)
     return RankHbm(
-        known.pid,
+        pid,
         peaks,
         _higher(known.process_bytes, process),
         _higher(known.rest_bytes, rest),
@@ -117,13 +117,12 @@ def _peak(name: str, by_phase: Sequence[tuple[str, int | None]], source: str | N
 
 
 def _higher(before: int | None, now: int | None) -> int | None:
-    return max((value for value in (before, now) if value is not None), default=None)
+    return now if before is None or (now is not None and now > before) else before
 
 
 def _is_higher(now: int | None, before: int | None) -> bool:
     return now is not None and (before is None or now > before)
 
 
-def _seen(rank: RankVerdict, name: str) -> int | None:
-    seen = rank.line(name).seen
-    return None if seen is None else int(seen)
+def _seen(line: Line) -> int | None:
+    return None if line.seen is None else int(line.seen)
