@@ -11,6 +11,7 @@ import os
 from collectors import cmdline, procfs
 from collectors.discovery import NewPids, Watchlist
 from collectors.procfs import KeptFile, Stat
+from collectors.status import StatusReader, parse_status
 from ranktop.sample import RankTag
 
 _MAX_ANCESTORS = 16
@@ -56,8 +57,10 @@ class Rank:
     def __init__(self, root: str, pid: int, tag: RankTag) -> None:
         self.pid = pid
         self.tag = tag
+        self.order = tag.order
         self._stat = KeptFile(f"{root}/{pid}/stat")
         self._status = KeptFile(f"{root}/{pid}/status")
+        self._status_reader = StatusReader()
         self._limits_path = f"{root}/{pid}/limits"
         environ = try_read(f"{root}/{pid}/environ", _ENVIRON_BYTES)
         self._own_cuda_visible_devices = procfs.environ_value(environ, CUDA_DEVICES_VARIABLE)
@@ -66,7 +69,7 @@ class Rank:
         self.is_orphan = False
         self.server_id: str | None = None
         self.stat: Stat | None = None
-        self.status = b""
+        self.status = parse_status(b"")
         self.memlock_limit_bytes: int | None = None
 
     @property
@@ -79,7 +82,7 @@ class Rank:
         """Read stat and status again; False when the process is gone."""
         try:
             self.stat = procfs.parse_stat(self._stat.read())
-            self.status = self._status.read()
+            self.status = self._status_reader.read(self._status.read())
         except OSError:
             return False
         if with_limits or self.memlock_limit_bytes is None:

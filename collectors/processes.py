@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from operator import itemgetter
 
 from collectors import procfs
 from collectors.process_table import Main, ProcessTable, Rank, link
-from collectors.procfs import kib_value, line_value
+from collectors.procfs import line_value
 from ranktop.sample import Processes, RankProcess, ServerProcess, SourceError
 
 _LIMITS_EVERY = 30
@@ -58,14 +59,14 @@ class ProcessesCollector:
             for pid, main in sorted(mains.items())
             if self._is_wanted(main)
         ]
-        ranks = [
-            rank_process(rank, self._server_of(rank))
+        wanted = [
+            (self._server_of(rank), rank.order, rank.pid, rank)
             for rank in self._table.ranks.values()
             if self._is_wanted(rank.main) or rank.pid in self._only_pids
         ]
         return Processes(
             servers=tuple(servers),
-            ranks=tuple(sorted(ranks, key=lambda rank: (rank.server, rank.tag.order, rank.pid))),
+            ranks=tuple(rank_process(rank, server) for server, _, _, rank in sorted(wanted, key=itemgetter(0, 1, 2))),
             boot_unix_seconds=self._boot_unix_seconds,
             ticks_per_second=os.sysconf("SC_CLK_TCK"),
         )
@@ -138,20 +139,20 @@ def rank_process(rank: Rank, server: str) -> RankProcess:
         parent_pid=stat.parent_pid,
         threads=stat.threads,
         cpu_ticks=stat.cpu_ticks,
-        rss_anon_bytes=kib_value(status, b"RssAnon:"),
-        rss_file_bytes=kib_value(status, b"RssFile:"),
-        rss_shmem_bytes=kib_value(status, b"RssShmem:"),
-        hugetlb_bytes=kib_value(status, b"HugetlbPages:"),
-        vm_size_bytes=kib_value(status, b"VmSize:"),
-        vm_hwm_bytes=kib_value(status, b"VmHWM:"),
-        vm_pin_bytes=kib_value(status, b"VmPin:"),
-        vm_locked_bytes=kib_value(status, b"VmLck:"),
-        cpus_allowed=_text(line_value(status, b"Cpus_allowed_list:")),
-        mems_allowed=_text(line_value(status, b"Mems_allowed_list:")),
+        rss_anon_bytes=status.rss_anon_bytes,
+        rss_file_bytes=status.rss_file_bytes,
+        rss_shmem_bytes=status.rss_shmem_bytes,
+        hugetlb_bytes=status.hugetlb_bytes,
+        vm_size_bytes=status.vm_size_bytes,
+        vm_hwm_bytes=status.vm_hwm_bytes,
+        vm_pin_bytes=status.vm_pin_bytes,
+        vm_locked_bytes=status.vm_locked_bytes,
+        cpus_allowed=status.cpus_allowed,
+        mems_allowed=status.mems_allowed,
         memlock_limit_bytes=rank.memlock_limit_bytes,
         cuda_visible_devices=rank.cuda_visible_devices,
         orphan=rank.is_orphan,
-        namespace_pids=tuple(int(pid) for pid in (line_value(status, b"NSpid:") or b"").split()),
+        namespace_pids=status.namespace_pids,
     )
 
 
@@ -159,7 +160,3 @@ def boot_time(stat: bytes) -> float | None:
     """`btime` of `/proc/stat`, in seconds since 1970."""
     value = line_value(stat, b"btime ")
     return float(value) if value is not None and value.isdigit() else None
-
-
-def _text(value: bytes | None) -> str | None:
-    return value.decode("ascii", "replace") if value is not None else None

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import zlib
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 from msgspec.structs import replace
 
 from ranktop.finding import Severity, worst
 from ranktop.reconcile.verdict import Verdict
-from tui.packed import packed, unpacked
+from tui.changes import Change, changed, changes
 
 LIVE_SECONDS = 900
-_ALIKE = 60
-"""So many verdicts are kept against the first of them: later ones are less like it."""
+_RUNS = 30
+"""The span is kept in so many runs: the first verdict of each, and what changed from each to the next."""
+_LEVEL = 3
 LIVE_BYTES = 48 * 1024 * 1024
 """Many times what eight ranks take: a node of hundreds of ranks goes back less far instead of growing without end."""
 
@@ -44,69 +46,90 @@ class Timeline(Protocol):
         ...
 
 
-class _Kept(NamedTuple):
-    """One verdict. `first` is shared by those that are packed against it, and goes with the last of them."""
+class _Run:
+    """Some verdicts one after the other: the first of them, and what changed from each to the next, packed."""
 
-    at: float
-    first: bytes
-    data: bytes
+    def __init__(self, at: float, first: bytes) -> None:
+        self.first = first
+        self.times = [at]
+        self.changes: list[bytes] = []
+        self.kept_bytes = len(first)
+
+    def add(self, at: float, change: bytes) -> None:
+        self.times.append(at)
+        self.changes.append(change)
+        self.kept_bytes += len(change)
+
+    def at(self, when: float) -> Verdict:
+        """The newest verdict not after `when`; the first one when all are after."""
+        told = _unpacked(self.first)
+        for change in self.changes[: max(0, bisect_right(self.times, when) - 1)]:
+            told = changed(told, _unpacked(change))
+        # A decoder made beforehand would look through fifty classes before the first paint.
+        return msgspec.convert(told, type=Verdict)
 
 
 class LiveTimeline:
-    """The last `LIVE_SECONDS` verdicts, compressed: exactly what was shown, at about 3 kB a second of eight ranks.
+    """The last `LIVE_SECONDS` verdicts and up to a thirtieth more, compressed: exactly what was shown.
 
     The pages behind a verdict are left out of it: what was derived from them is in the verdict.
     """
 
     def __init__(self, seconds: int = LIVE_SECONDS, most_bytes: int = LIVE_BYTES) -> None:
         self._seconds = seconds
+        self._run = max(1, seconds // _RUNS)
         self._most_bytes = most_bytes
-        self.kept_bytes = 0
-        self._kept: deque[_Kept] = deque()
-        self._first, self._first_packed, self._alike = b"", b"", 0
+        self._runs: deque[_Run] = deque()
+        self._newest: Verdict | None = None
         self._marks: deque[Mark] = deque()
         self._encoder = msgspec.msgpack.Encoder()
+
+    @property
+    def kept_bytes(self) -> int:
+        return sum(run.kept_bytes for run in self._runs)
 
     def push(self, verdict: Verdict) -> None:
         """Keep one verdict."""
         at = verdict.sample.at_unix_seconds
         slim = replace(verdict, sample=replace(verdict.sample, metrics={}, mappings={}, infos={}))
-        text = self._encoder.encode(slim)
-        if self._alike % _ALIKE == 0:
-            self._first, self._first_packed, self._alike = text, packed(text, b""), 0
-            self.kept_bytes += len(self._first_packed)
-        self._alike += 1
-        self._kept.append(_Kept(at, self._first_packed, packed(text, self._first)))
-        self.kept_bytes += len(self._kept[-1].data)
-        while len(self._kept) > self._seconds or (self.kept_bytes > self._most_bytes and len(self._kept) > 1):
-            self._drop_oldest()
+        run = self._runs[-1] if self._runs else None
+        if run is None or self._newest is None or len(run.times) == self._run or 4 * run.kept_bytes > self._most_bytes:
+            self._runs.append(_Run(at, self._packed(slim)))
+        else:
+            run.add(at, self._packed(changes(self._newest, slim) or {}))
+        self._newest = slim
+        while len(self._runs) > 1 and self._is_spare(self._runs[0]):
+            self._runs.popleft()
         severity = worst(verdict.findings)
         loud = severity if severity != "info" else None
         if not self._marks or self._marks[-1].severity != loud:
             self._marks.append(Mark(at, loud))
         # The last change before the span still says how the span begins.
-        while len(self._marks) > 1 and self._marks[1].at <= self._kept[0].at:
+        while len(self._marks) > 1 and self._marks[1].at <= self._runs[0].times[0]:
             self._marks.popleft()
 
     def span(self) -> tuple[float, float] | None:
-        return (self._kept[0].at, self._kept[-1].at) if self._kept else None
+        return (self._runs[0].times[0], self._runs[-1].times[-1]) if self._runs else None
 
     def at(self, when: float) -> Verdict | None:
-        if not self._kept:
+        if not self._runs:
             return None
-        place = bisect_right([one.at for one in self._kept], when) - 1
-        kept = self._kept[max(0, place)]
-        # A decoder made beforehand would look through fifty classes before the first paint.
-        return msgspec.msgpack.decode(unpacked(kept.data, unpacked(kept.first, b"")), type=Verdict)
+        earlier = [run for run in self._runs if run.times[0] <= when]
+        return (earlier[-1] if earlier else self._runs[0]).at(when)
 
     def marks(self) -> Sequence[Mark]:
         return tuple(self._marks)
 
-    def _drop_oldest(self) -> None:
-        gone = self._kept.popleft()
-        self.kept_bytes -= len(gone.data)
-        if self._kept[0].first is not gone.first:
-            self.kept_bytes -= len(gone.first)
+    def _is_spare(self, oldest: _Run) -> bool:
+        kept = sum(len(run.times) for run in self._runs)
+        return kept - len(oldest.times) >= self._seconds or self.kept_bytes > self._most_bytes
+
+    def _packed(self, value: Verdict | Change) -> bytes:
+        return zlib.compress(self._encoder.encode(value), _LEVEL)
+
+
+def _unpacked(data: bytes) -> Any:
+    return msgspec.msgpack.decode(zlib.decompress(data))
 
 
 LOUD: tuple[Severity, ...] = ("breach", "critical")

@@ -27,6 +27,8 @@ from ranktop.sample.demo_state import DemoState
 
 _DECODE_LOG_TICKS = 4
 _MOST_AT_THE_DOOR = 60
+_SAMPLED_EVERY_SECONDS = 10.0
+"""Pages of pools, as `collectors/placement.py` does it."""
 
 
 class StandIn:
@@ -174,7 +176,7 @@ class StandIn:
             host=host,
             numa=simulated_numa(uses, scenario.host, host),
             gpus=simulated_gpus(scenario.launch.gpus, uses, self.sizes, self._since_settled, load),
-            placements={use.pid: (simulated_placement(use, now),) for use in uses},
+            placements={use.pid: (simulated_placement(use, now - now % _SAMPLED_EVERY_SECONDS),) for use in uses},
             cgroups={} if cgroup is None else {use.pid: cgroup for use in uses},
             kernel_lines=tuple(self._kernel_lines),
         )

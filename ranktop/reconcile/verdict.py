@@ -16,7 +16,7 @@ Status = Literal["ok", "over", "under", "unknown"]
 Source = Literal["measured", "reported", "logged", "computed", "inferred", "simulated"]
 
 
-class Line(Struct, frozen=True):
+class Line(Struct, frozen=True, gc=False):
     """One quantity: planned against seen. `seen` None has status `unknown` and its reason in `detail`."""
 
     line: str
@@ -199,7 +199,7 @@ class Phase(Struct, frozen=True):
     """It was reached before ranktop looked."""
 
 
-class PhasePeak(Struct, frozen=True):
+class PhasePeak(Struct, frozen=True, gc=False):
     """The highest HBM readings while a phase was the newest. The GPU's holds all processes and the driver's reserve."""
 
     phase: str

@@ -9,7 +9,7 @@ from msgspec import Struct
 from ranktop.sample.fields import counter, gauge, label
 
 
-class GpuProcess(Struct, frozen=True):
+class GpuProcess(Struct, frozen=True, gc=False):
     """A compute process on a GPU. The pid may belong to another pid namespace (old drivers report host pids)."""
 
     pid: Annotated[int, label("pid", 8, "pid as NVML says it")]
@@ -19,7 +19,7 @@ class GpuProcess(Struct, frozen=True):
     gpu_instance_id: Annotated[int | None, label("gi", 3, "MIG GPU instance the process runs in")] = None
 
 
-class MigInstance(Struct, frozen=True):
+class MigInstance(Struct, frozen=True, gc=False):
     """One MIG device of a GPU."""
 
     index: Annotated[int, label("mig", 3, "index among the GPU's MIG devices")]
@@ -32,7 +32,7 @@ class MigInstance(Struct, frozen=True):
     processes: tuple[GpuProcess, ...] | None = None
 
 
-class Gpu(Struct, frozen=True):
+class Gpu(Struct, frozen=True, gc=False):
     """One GPU. `state` is `ok` or NVML's error in words; then the fields that failed are None."""
 
     index: Annotated[int, label("gpu", 3, "NVML's index")]

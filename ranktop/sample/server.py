@@ -9,7 +9,7 @@ from msgspec import Struct
 from ranktop.sample.fields import gauge, label
 
 
-class SeriesKey(Struct, frozen=True):
+class SeriesKey(Struct, frozen=True, gc=False):
     """Identity of one Prometheus sample. `name` is spelt with SGLang's colon, whatever the page used."""
 
     name: str
@@ -20,7 +20,7 @@ class SeriesKey(Struct, frozen=True):
         return next((value for key, value in self.labels if key == name), None)
 
 
-class MetricsPage(Struct, frozen=True):
+class MetricsPage(Struct, frozen=True, gc=False):
     """One scrape of `/metrics`, only the families ranktop reads. NaN is left out."""
 
     server: Annotated[str, label("server", 15, "id of the server")]

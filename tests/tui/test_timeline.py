@@ -3,32 +3,57 @@
 from __future__ import annotations
 
 import zlib
-from random import Random
 
 import msgspec
-import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import Struct
 from msgspec.structs import replace
 
 from ranktop.reconcile import Reconciler, Verdict
+from support import samples
 from support.samples import healthy
-from tui.packed import packed, unpacked
+from tui.changes import changed, changes
 from tui.timeline import LiveTimeline
 
-TEXTS = st.tuples(st.integers(0, 1 << 32), st.integers(0, 100_000)).map(lambda two: Random(two[0]).randbytes(two[1]))
+
+class Leaf(Struct, frozen=True):
+    number: int | float | None = None
+    text: str = ""
 
 
-@settings(deadline=None)
-@given(TEXTS, TEXTS, st.integers(0, 300))
-def test_what_is_packed_comes_back(text: bytes, like: bytes, moved: int) -> None:
-    assert unpacked(packed(text, like), like) == text
-    assert unpacked(packed(text[moved:], text), text) == text[moved:]
+class Tree(Struct, frozen=True):
+    leaves: tuple[Leaf, ...] = ()
+    named: dict[str, Leaf] = {}
+    numbered: dict[int, float] = {}
+    flag: bool = False
 
 
-def test_another_text_to_look_at_is_refused() -> None:
-    with pytest.raises(zlib.error):
-        unpacked(packed(b"verdict" * 9000, b"one" * 9000), b"another" * 9000)
+NUMBERS = st.none() | st.integers(-3, 3) | st.floats(allow_nan=False)
+LEAVES = st.builds(Leaf, NUMBERS, st.text(max_size=2))
+TREES = st.builds(
+    Tree,
+    st.lists(LEAVES, max_size=3).map(tuple),
+    st.dictionaries(st.sampled_from("abc"), LEAVES),
+    st.dictionaries(st.integers(0, 2), st.floats(allow_nan=False)),
+    st.booleans(),
+)
+
+
+@given(TREES, TREES)
+def test_a_change_makes_the_one_of_the_other(old: Tree, new: Tree) -> None:
+    change = changes(old, new)
+    assert (change is None) == (old == new)
+    before, told = (msgspec.msgpack.decode(msgspec.msgpack.encode(one)) for one in (old, change or {}))
+    assert msgspec.convert(changed(before, told), type=Tree) == new
+
+
+def test_what_is_the_same_is_passed_over() -> None:
+    leaves = tuple(Leaf(number) for number in range(3))
+    assert changes(Tree(leaves), Tree(leaves)) is None
+    assert changes(Tree(leaves), Tree((leaves[0], Leaf(7), leaves[2]))) == {"leaves": {1: {"number": [7]}}}
+    assert changes(Leaf(1), Leaf(1.5)) == {"number": [1.5]}
+    assert changes(Tree(leaves), Tree(leaves[:2])) == {"leaves": [leaves[:2]]}
 
 
 def _verdicts(count: int) -> list[Verdict]:
@@ -41,14 +66,15 @@ def _slim(verdict: Verdict) -> Verdict:
 
 
 def test_every_moment_is_shown_as_it_was() -> None:
-    verdicts, timeline = _verdicts(130), LiveTimeline(seconds=100)
+    verdicts, timeline = _verdicts(130), LiveTimeline(seconds=88)
     for verdict in verdicts:
         timeline.push(verdict)
     times = [verdict.sample.at_unix_seconds for verdict in verdicts]
-    assert timeline.span() == (times[30], times[-1])
-    for second in (30, 59, 60, 61, 119, 120, 129):
+    # In runs of two, of which only whole ones go.
+    assert timeline.span() == (times[42], times[-1])
+    for second in range(42, 130):
         assert timeline.at(times[second] + 0.5) == _slim(verdicts[second])
-    assert timeline.at(0.0) == _slim(verdicts[30]), "before the first one"
+    assert timeline.at(0.0) == _slim(verdicts[42]), "before the first one"
 
 
 def test_a_quarter_of_an_hour_is_small() -> None:
@@ -56,8 +82,7 @@ def test_a_quarter_of_an_hour_is_small() -> None:
     for verdict in verdicts:
         timeline.push(verdict)
     alone = sum(len(zlib.compress(msgspec.msgpack.encode(_slim(verdict)), 1)) for verdict in verdicts)
-    kept = sum(map(len, {one.first for one in timeline._kept})) + sum(len(one.data) for one in timeline._kept)
-    assert kept < alone / 3
+    assert timeline.kept_bytes < alone / 5
 
 
 def test_many_ranks_go_back_less_far_instead_of_taking_more() -> None:
@@ -65,9 +90,9 @@ def test_many_ranks_go_back_less_far_instead_of_taking_more() -> None:
     one.push(verdict)
     most = one.kept_bytes * 5 // 2
     timeline = LiveTimeline(most_bytes=most)
-    for _ in range(190):
-        timeline.push(verdict)
-    firsts = {id(kept.first): len(kept.first) for kept in timeline._kept}
-    assert timeline.kept_bytes == sum(firsts.values()) + sum(len(kept.data) for kept in timeline._kept)
+    for second in range(190):
+        timeline.push(replace(verdict, sample=replace(verdict.sample, at_unix_seconds=samples.START + second)))
     assert 0 < timeline.kept_bytes <= most
-    assert len(timeline._kept) < 190
+    span = timeline.span()
+    assert span is not None
+    assert (span[1] - samples.START, 0 < span[1] - span[0] < 189) == (189, True)
