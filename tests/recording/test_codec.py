@@ -16,7 +16,7 @@ from ranktop.recording.columns import Table, pack
 from ranktop.recording.decoder import OpenChunk, PartValues, read_tail, tail_parts
 from ranktop.recording.encoder import Encoder
 from ranktop.recording.errors import Damaged
-from ranktop.recording.flatten import Flat, flattener
+from ranktop.recording.flatten import flattener
 from ranktop.recording.layout import layout_of
 from ranktop.recording.schema import KnownSchema
 from ranktop.sample import Event, Gpus, Host, RequestRecord, Sample, ServerInfo, SourceState
@@ -148,9 +148,9 @@ class After(Struct, frozen=True):
 
 
 def test_a_file_opens_when_fields_were_added_and_removed() -> None:
-    flat, layout = Flat(), layout_of(Before)
-    flattener(layout)([Before(7, "x", (SourceState("a", "ok"),))], flat)
-    (value,) = builder(layout)(Source(flat.numbers, flat.words, flat.shape), 1)
+    layout = layout_of(Before)
+    numbers, words, shape = flattener(layout)(Before(7, "x", (SourceState("a", "ok"),)))
+    (value,) = builder(layout)(Source(numbers, words, shape), 1)
     assert msgspec.convert(value, After) == After(7, (SourceState("a", "ok"),))
 
 
