@@ -13,8 +13,9 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Iterator, Sequence
-from itertools import accumulate, compress
-from operator import xor
+from itertools import accumulate, chain, compress
+from operator import ne, xor
+from types import NoneType
 from typing import Any, Literal, NamedTuple
 
 from ranktop.recording.layout import Number
@@ -49,57 +50,70 @@ class Packed(NamedTuple):
 
 def pack(rows: Sequence[Sequence[Number]], base: Sequence[Number]) -> Packed:
     """Rows of the length of `base` as columns."""
+    count, first = len(rows), rows[0]
+    if len(first) != len(base):
+        raise ValueError("rows of another length than their base")
     kinds = bytearray(len(base))
-    constants: dict[int, Number] = {}
-    mixed: dict[int, Sequence[Number]] = {}
-    lanes: dict[type, dict[int, Sequence[Any]]] = {int: {}, float: {}}
-    count = len(rows)
-    for index, column in enumerate(zip(*rows, strict=True)):
-        first = column[0]
-        if first == column[-1] and column.count(first) == count:
-            if first != base[index]:
-                kinds[index] = CONSTANT
-                constants[index] = first
-        else:
-            lanes.get(type(first), mixed)[index] = column
-    ints = _lane("q", lanes[int], mixed)
-    floats = _lane("d", lanes[float], mixed)
-    for kind, columns in ((INTS, lanes[int]), (FLOATS, lanes[float]), (MIXED, mixed)):
-        for index in columns:
+    if first != base:
+        for index in compress(range(len(base)), map(ne, first, base)):
+            kinds[index] = CONSTANT
+    columns = list(zip(*rows, strict=True)) if count > 1 else []
+    varying = [index for index, column in enumerate(columns) if column.count(column[0]) != count]
+    lanes: dict[type, list[int]] = {int: [], float: [], NoneType: []}
+    for index in varying:
+        lanes.get(type(first[index]), lanes[NoneType]).append(index)
+    ints, mixed_ints = _lane("q", columns, lanes[int])
+    floats, mixed_floats = _lane("d", columns, lanes[float])
+    mixed = sorted(lanes[NoneType] + mixed_ints + mixed_floats)
+    for kind, indexes in ((INTS, lanes[int]), (FLOATS, lanes[float]), (MIXED, mixed)):
+        for index in indexes:
             kinds[index] = kind
-    return Packed(bytes(kinds), [*constants.values()], [mixed[index] for index in sorted(mixed)], ints, floats)
+    constants = [first[index] for index in _where(bytes(kinds), CONSTANT)]
+    return Packed(bytes(kinds), constants, [columns[index] for index in mixed], ints, floats)
 
 
-def _lane(code: Code, columns: dict[int, Sequence[Any]], mixed: dict[int, Sequence[Any]]) -> bytes:
-    """The byte planes of these columns. Those that hold something else in between go to `mixed`."""
-    words = _words(code, columns)
+def _lane(code: Code, columns: Sequence[Sequence[Any]], indexes: list[int]) -> tuple[bytes, list[int]]:
+    """(byte planes of these columns, those of them that hold something else in between)."""
+    if not indexes:
+        return b"", []
+    words = _words(code, [columns[index] for index in indexes])
+    mixed: list[int] = []
     if words is None:
-        other = [index for index, column in columns.items() if _words(code, {index: column}) is None]
-        mixed |= {index: columns.pop(index) for index in other}
-        words = _words(code, columns) or b""
-    if not columns:
-        return b""
-    # Every row XORed with the row before.
-    number = int.from_bytes(words, "little")
-    moved = (number ^ (number << (8 * _WORD_BYTES * len(columns)))) & ((1 << (8 * len(words))) - 1)
-    words = moved.to_bytes(len(words), "little")
-    planes = [words[plane::_WORD_BYTES] for plane in range(_WORD_BYTES)]
-    there = [plane for plane in range(_WORD_BYTES) if planes[plane].strip(b"\0")]
-    return bytes([sum(1 << plane for plane in there)]) + b"".join(planes[plane] for plane in there)
+        mixed = [index for index in indexes if _words(code, [columns[index]]) is None]
+        indexes[:] = [index for index in indexes if index not in mixed]
+        words = _words(code, [columns[index] for index in indexes])
+    if not words:
+        return b"", mixed
+    there, planes = 0, b""
+    for plane in range(_WORD_BYTES):
+        moved = _moved(words[plane::_WORD_BYTES], len(indexes))
+        if moved != bytes(len(moved)):
+            there |= 1 << plane
+            planes += moved
+    return bytes([there]) + planes, mixed
 
 
-def _words(code: Code, columns: dict[int, Sequence[Any]]) -> bytes | None:
+def _moved(plane: bytes, width: int) -> bytes:
+    """Every row of `width` bytes XORed with the row before."""
+    if plane[width:] == plane[:-width]:
+        return plane[:width] + bytes(len(plane) - width)
+    number = int.from_bytes(plane, "little")
+    # What the last row leaves over is cut off.
+    return (number ^ number << 8 * width).to_bytes(len(plane) + width, "little")[: len(plane)]
+
+
+def _words(code: Code, columns: Sequence[Sequence[Any]]) -> bytes | None:
     """The values row by row as 64-bit words. None when some would not come back equal."""
-    row = struct.Struct(f"<{len(columns)}{code}")
-    rows = list(zip(*columns.values(), strict=True))
+    values = list(chain.from_iterable(zip(*columns, strict=True)))
+    row = struct.Struct(f"<{len(values)}{code}")
     try:
-        words = b"".join([row.pack(*values) for values in rows])
+        words = row.pack(*values)
     except (struct.error, OverflowError):
         return None
     # Among ints nothing is taken that is none. An int beyond 2^53 among floats would lose its last bits.
     if code == "q" or not words[_WORD_BYTES - 1 :: _WORD_BYTES].translate(None, _SMALL):
         return words
-    return words if list(row.iter_unpack(words)) == rows else None
+    return words if list(row.unpack(words)) == values else None
 
 
 class Lane:

@@ -8,7 +8,7 @@ import stat
 from urllib.parse import quote
 
 from ranktop.recording.errors import RecordingError
-from ranktop.recording.tables import APPLICATION_ID, FORMAT, INDEXES, TABLES
+from ranktop.recording.tables import APPLICATION_ID, FORMAT, INDEXES, READABLE_FORMATS, TABLES
 
 MAX_VALUE_BYTES = 64 << 20
 """No row of a recording is larger, and SQLite refuses to make a larger value."""
@@ -46,6 +46,12 @@ def unreadable(path: str, problem: Exception) -> RecordingError:
     return RecordingError(f"{path}: damaged, SQLite says {said} (--salvage reads every row whose checksum still holds)")
 
 
+def other_format(path: str, version: int) -> RecordingError:
+    """That this program reads no file with that `PRAGMA user_version`."""
+    which, known = "a newer" if version > FORMAT else "an older", " and ".join(map(str, READABLE_FORMATS))
+    return RecordingError(f"{path}: format {version}, this ranktop reads {known} (use {which} ranktop)")
+
+
 def _check_file(path: str) -> None:
     try:
         status = os.stat(path)
@@ -81,9 +87,8 @@ def _check_tables(path: str, db: sqlite3.Connection) -> None:
     application, version = (db.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version"))
     if application != APPLICATION_ID:
         raise RecordingError(f"{path}: is an SQLite file, but no recording of ranktop")
-    if version != FORMAT:
-        which = "a newer" if version > FORMAT else "the older"
-        raise RecordingError(f"{path}: format {version}, this ranktop reads {FORMAT} (use {which} ranktop)")
+    if version not in READABLE_FORMATS:
+        raise other_format(path, version)
     found = db.execute("SELECT type, name, sql FROM sqlite_master WHERE sql IS NOT NULL LIMIT 100").fetchall()
     expected = {table.create for table in TABLES} | set(INDEXES)
     strange = [name for kind, name, sql in found if kind not in ("table", "index") or sql not in expected]

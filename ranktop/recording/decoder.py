@@ -12,6 +12,7 @@ from ranktop.recording.bounded import inflate
 from ranktop.recording.columns import Packed, Table
 from ranktop.recording.encoder import Chunk, PartRow, Segment, TailPart
 from ranktop.recording.errors import Damaged
+from ranktop.recording.flips import without_sums
 from ranktop.recording.parts import ROOT, Key, join, typed, words_of
 from ranktop.recording.schema import KnownSchema
 from ranktop.sample import Event, Sample
@@ -69,8 +70,10 @@ def read_tail(
 
 def tail_parts(data: bytes) -> list[TailPart]:
     """What stands in a row of `tail`. Damaged when it is none."""
+    # Rows of format 2 have no sums of their pieces: what happens to end in right ones is one row in 2^32.
+    packed = without_sums(data)
     try:
-        return msgspec.msgpack.decode(data, type=list[TailPart])
+        return msgspec.msgpack.decode(data if packed is None else packed, type=list[TailPart])
     except (msgspec.MsgspecError, RecursionError) as problem:
         raise Damaged(f"a tail row cannot be read: {problem}") from problem
 

@@ -17,7 +17,8 @@ import msgspec
 from msgspec import Struct
 
 from ranktop.recording.columns import pack
-from ranktop.recording.flatten import Flat, Flatten, flattener
+from ranktop.recording.flatten import Flatten, flattener
+from ranktop.recording.flips import with_sums
 from ranktop.recording.layout import Layout, Number
 from ranktop.recording.parts import ROOT, Key, part_types, root_layout, split
 from ranktop.recording.schema import Schema
@@ -35,7 +36,7 @@ MAX_TAIL_DISTANCE = 10
 _REMEMBERED_SCHEMAS = 256
 
 
-class PartRow(Struct, frozen=True, array_like=True):
+class PartRow(Struct, frozen=True, array_like=True, gc=False):
     """One part at one instant. The same object stands in every sample until the part changes.
 
     `loose` is (shape, words) of a row that has only the layout in common with its schema.
@@ -94,21 +95,62 @@ class NewSchema(Struct, frozen=True):
     data: bytes
 
 
-class _Part:
-    """The newest state of one part."""
+_NOTHING = object()
 
-    def __init__(self, flatten: Flatten, layout: Layout) -> None:
+
+class _Part:
+    """The newest state of one part, and the rows that it had in the minute that is being filled."""
+
+    __slots__ = (
+        "flatten",
+        "key",
+        "layout",
+        "new_schemas",
+        "plain",
+        "row",
+        "rows",
+        "schema",
+        "schema_id",
+        "shape",
+        "starts",
+        "stood",
+        "told",
+        "told_until",
+        "value",
+        "words",
+    )
+
+    def __init__(self, key: Key, flatten: Flatten, layout: Layout) -> None:
+        self.key = key
         self.flatten = flatten
         self.layout = layout
         # 1 and True are equal: only where the types keep them apart is an equal value the same.
         self.plain = '"x"' not in msgspec.json.encode(layout).decode()
-        self.value: Any = None
+        self.value: Any = _NOTHING
+        self.stood = False
+        """Whether it did not change when it was last looked at: then values are worth a comparison."""
+        self.words: list[Any] = []
+        self.shape: list[int] = []
         self.schema = Schema(layout, [], [], [])
         self.schema_id = 0
         self.row: PartRow | None = None
-        self.told_at = 0
-        """The sample whose tail row has the row; 0: none of this minute has."""
+        self.starts: list[int] = []
+        self.rows: list[PartRow | None] = []
+        """From each of `starts` on, counted in the minute, the row that holds; None where the part is missing."""
+        self.told: tuple[str, str | None, PartRow | int] = (*key, 0)
+        """What tail rows say instead of the row until the sample `told_until`: which sample's tail row has it."""
+        self.told_until = 0
         self.new_schemas = 0
+
+    def hold(self, row: PartRow | None, position: int) -> None:
+        """`row` holds from that position of the minute on."""
+        self.row = row
+        self.told_until = 0
+        if self.starts and self.starts[-1] == position:
+            self.rows[-1] = row
+        else:
+            self.starts.append(position)
+            self.rows.append(row)
 
 
 class Encoder:
@@ -123,67 +165,79 @@ class Encoder:
         self._known: OrderedDict[bytes, tuple[int, Schema]] = OrderedDict()
         self._bases: dict[int, list[Number]] = {}
         self.last_schema_id = last_schema_id
-        self._minute: list[dict[Key, PartRow]] = []
-        self._pack = msgspec.msgpack.Encoder().encode
-
-    @property
-    def count(self) -> int:
+        self.count = 0
         """Samples since the last chunk."""
-        return len(self._minute)
+        self._pack = msgspec.msgpack.Encoder().encode
 
     def add(self, sample: Sample, seq: int) -> tuple[bytes, list[NewSchema]]:
         """(data of the tail row, schemas to store first)."""
         new: list[NewSchema] = []
-        rows: dict[Key, PartRow] = {}
         tail: list[tuple[str, str | None, PartRow | int]] = []
-        for key, value in split(sample):
-            part = self._parts.get(key)
+        parts, position = self._parts, self.count
+        there = split(sample)
+        for key, value in there:
+            part = parts.get(key)
             if part is None:
-                part = self._parts[key] = _Part(*self._flatten[key[0]])
-            if part.row is None or (part.value is not value and not (part.plain and part.value == value)):
-                self._update(part, value, new)
-            assert part.row is not None
-            rows[key] = part.row
-            if part.told_at and seq - part.told_at < MAX_TAIL_DISTANCE:
-                tail.append((*key, part.told_at))
+                part = parts[key] = _Part(key, *self._flatten[key[0]])
+            if part.value is not value and not (part.stood and part.value == value):
+                self._update(part, value, position, new)
+            if seq < part.told_until:
+                tail.append(part.told)
             else:
-                part.told_at = seq
-                tail.append((*key, part.row))
-        for key in self._parts.keys() - rows.keys():
-            del self._parts[key]
-        self._minute.append(rows)
-        return self._pack(tail), new
+                assert part.row is not None
+                field, server = key
+                tail.append((field, server, part.row))
+                part.told, part.told_until = (field, server, seq), seq + MAX_TAIL_DISTANCE
+        if len(there) < len(parts):
+            for key in parts.keys() - {key for key, _ in there}:
+                part = parts[key]
+                if part.row is not None:
+                    part.value = _NOTHING
+                    part.hold(None, position)
+        self.count += 1
+        return with_sums(self._pack(tail)), new
 
     def take_chunk(self) -> tuple[Chunk, set[int]]:
         """The samples since the last chunk, and the ids of the schemas they use."""
-        minute, self._minute = self._minute, []
-        # Insertion order keeps the order of the parts; a set would not.
-        keys = dict.fromkeys(key for rows in minute for key in rows)
-        parts = [ChunkPart(*key, self._segments([rows.get(key) for rows in minute])) for key in keys]
+        count, self.count = self.count, 0
+        parts = [ChunkPart(*part.key, self._segments(part)) for part in self._parts.values() if any(part.rows)]
         used = {segment.schema_id for part in parts for segment in part.segments if segment.schema_id is not None}
+        self._parts = {key: part for key, part in self._parts.items() if part.row is not None}
+        for part in self._parts.values():
+            part.starts, part.rows = [0], [part.row]
+            part.new_schemas = part.told_until = 0
         kept = {schema_id for schema_id, _ in self._known.values()} | {part.schema_id for part in self._parts.values()}
         self._bases = {schema_id: base for schema_id, base in self._bases.items() if schema_id in kept}
-        for part in self._parts.values():
-            part.new_schemas = part.told_at = 0
-        return Chunk(len(minute), parts), used
+        return Chunk(count, parts), used
 
     def forget_schemas_but(self, used: set[int]) -> None:
         """Older ones may have been dropped from the file: what comes back is stored anew."""
         self._known = OrderedDict((digest, known) for digest, known in self._known.items() if known[0] in used)
 
-    def _update(self, part: _Part, value: Any, new: list[NewSchema]) -> None:
-        flat = Flat()
-        part.flatten((value,), flat)
+    def _update(self, part: _Part, value: Any, position: int, new: list[NewSchema]) -> None:
+        numbers, words, shape = part.flatten(value)
         part.value = value
-        part.told_at = 0
-        schema = part.schema
-        changed = _changed(flat.words, schema.words) if part.row is not None and flat.shape == schema.shape else None
-        if changed is not None:
-            part.row = PartRow(part.schema_id, flat.numbers, changed)
-        elif self._store(part, Schema(part.layout, flat.shape, flat.words, flat.numbers), new):
-            part.row = PartRow(part.schema_id, flat.numbers, {})
+        row = part.row
+        if row is not None and words == part.words and shape == part.shape:
+            if numbers == row.numbers:
+                part.stood = part.plain
+                return
+            row = PartRow(row.schema_id, numbers, row.changed_words, row.loose)
         else:
-            part.row = PartRow(part.schema_id, flat.numbers, {}, (flat.shape, flat.words))
+            row = self._row(part, numbers, words, shape, new)
+        part.stood = False
+        part.hold(row, position)
+
+    def _row(
+        self, part: _Part, numbers: list[Number], words: list[Any], shape: list[int], new: list[NewSchema]
+    ) -> PartRow:
+        part.words, part.shape = words, shape
+        changed = _changed(words, part.schema.words) if part.schema_id and shape == part.schema.shape else None
+        if changed is not None:
+            return PartRow(part.schema_id, numbers, changed)
+        if self._store(part, Schema(part.layout, shape, words, numbers), new):
+            return PartRow(part.schema_id, numbers, {})
+        return PartRow(part.schema_id, numbers, {}, (shape, words))
 
     def _store(self, part: _Part, schema: Schema, new: list[NewSchema]) -> bool:
         """Give the part that schema. False when it has had too many new ones in this minute.
@@ -208,14 +262,10 @@ class Encoder:
         part.schema_id, part.schema = known
         return True
 
-    def _segments(self, rows: list[PartRow | None]) -> list[Segment]:
-        """Runs of rows under one schema; a row that stands for several samples is laid once."""
+    def _segments(self, part: _Part) -> list[Segment]:
+        """Runs of rows under one schema."""
         runs: list[tuple[tuple[int, bool] | None, list[int], list[PartRow]]] = []
-        before: object = self
-        for position, row in enumerate(rows):
-            if row is before:
-                continue
-            before = row
+        for position, row in zip(part.starts, part.rows, strict=True):
             kind = None if row is None else (row.schema_id, row.loose is not None)
             if not runs or runs[-1][0] != kind:
                 runs.append((kind, [], []))

@@ -72,6 +72,7 @@ class Notary:
 
     def __init__(self) -> None:
         self._clocks: tuple[float, float] | None = None
+        self._states: list[tuple[str, str | None, str, str]] = []
         self._sources: dict[tuple[str, str | None], tuple[str, str]] = {}
         self._open: dict[tuple[str, str | None, str], Finding] = {}
         self._told_at: dict[tuple[str, str | None, str], int] = {}
@@ -81,7 +82,11 @@ class Notary:
         """All rows of this sample, the sample's own events first."""
         found = [of_sample(seq, event) for event in sample.events]
         found.extend(self._clock(seq, sample))
-        found.extend(self._changed_sources(seq, sample))
+        states = [(source.name, source.server, source.state, source.code) for source in sample.sources]
+        # As nearly always: then nobody asks source by source.
+        if states != self._states:
+            self._states = states
+            found.extend(self._changed_sources(seq, sample))
         if verdict is not None:
             found.extend(self._findings(seq, verdict))
             found.extend(self._changed_plans(seq, verdict))

@@ -8,12 +8,13 @@ Events are no part: each is a row of its own in the file.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Callable
+from operator import attrgetter
 from typing import Any, NamedTuple, get_args, get_origin
 
 import msgspec
 
-from ranktop.recording.flatten import Flat, Flatten, flattener
+from ranktop.recording.flatten import Flatten, flattener
 from ranktop.recording.layout import Layout, hints_of, layout_of
 from ranktop.sample import Event, Sample
 
@@ -64,21 +65,24 @@ def root_layout() -> Layout:
     return {"s": {"n": numbers, "w": words, "c": {}}}
 
 
-def split(sample: Sample) -> Iterator[tuple[Key, Any]]:
+def split(sample: Sample) -> list[tuple[Key, Any]]:
     """Every part that is there, the sample itself first. A part that is None is left out."""
-    yield ROOT, sample
-    for key, by_server in _part_keys():
-        value = getattr(sample, key[0])
-        if by_server:
+    found: list[tuple[Key, Any]] = [(ROOT, sample)]
+    keys, values_of = _fields()
+    for (key, by_server), value in zip(keys, values_of(sample), strict=True):
+        if not by_server:
+            if value is not None:
+                found.append((key, value))
+        elif value:
             for server, part in value.items():
-                yield (key[0], server), part
-        elif value is not None:
-            yield key, value
+                found.append(((key[0], server), part))
+    return found
 
 
 @functools.cache
-def _part_keys() -> list[tuple[Key, bool]]:
-    return [((name, None), kind.by_server) for name, kind in part_types().items()]
+def _fields() -> tuple[list[tuple[Key, bool]], Callable[[Sample], tuple[Any, ...]]]:
+    """The keys of parts, whether there is one for every server, and what reads their fields in that order."""
+    return [((name, None), kind.by_server) for name, kind in part_types().items()], attrgetter(*part_types())
 
 
 def join(parts: dict[Key, Any], events: tuple[Event, ...]) -> Sample:
@@ -100,10 +104,10 @@ def join(parts: dict[Key, Any], events: tuple[Event, ...]) -> Sample:
 def words_of(key: Key, value: Any, layout: Layout) -> list[Any]:
     """The words of a value that `typed` made; none when the part has another layout than that in this version."""
     kind = part_types().get(key[0])
-    flat = Flat()
-    if kind is not None and kind.layout == layout:
-        kind.flatten((value,), flat)
-    return flat.words
+    if kind is None or kind.layout != layout:
+        return []
+    _, words, _ = kind.flatten(value)
+    return words
 
 
 def typed(key: Key, value: Any) -> Any:

@@ -20,11 +20,14 @@ from ranktop.recording.tables import BLOCK, SERIES, TAIL, Table
 _MAX_MESSAGE_BYTES = 1 << 18
 """Of a larger row too much else would pass for one flipped bit: more than 1 in 2,000."""
 
+_WITH_SUMS = (SERIES, BLOCK, TAIL)
+"""Their last column but the checksum is a blob with a sum for each of its pieces; in `tail` not so in format 2."""
+
 Row = tuple[Any, ...]
 
 
 def repaired(table: Table, row: Row) -> Row | None:
-    """The row as it was written, checksum last, when one bit of it was flipped; in `series` and `block` one of a piece.
+    """The row as it was written, checksum last, when one bit of it was flipped; of a blob with sums two of each piece.
 
     `row`: of the right number of values. None when it cannot be told.
     """
@@ -47,9 +50,8 @@ def _may_fit(table: Table, row: Row) -> bool:
 
 
 def _with_blob_mended(table: Table, row: Row) -> Iterator[Row]:
-    if table in (SERIES, BLOCK) and isinstance(row[-2], bytes):
-        blob = mended_by_sums(row[-2])
-        if blob is not None:
+    if table in _WITH_SUMS and isinstance(row[-2], bytes):
+        for blob in mended_by_sums(row[-2]):
             yield (*row[:-2], blob, row[-1])
     yield row
 

@@ -10,11 +10,12 @@ import sqlite3
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from ranktop.recording.connection import other_format
 from ranktop.recording.errors import RecordingError
 from ranktop.recording.pages import rows_of
 from ranktop.recording.reader import Recording
 from ranktop.recording.repair import Row, repaired
-from ranktop.recording.tables import INDEXES, SERIES, TABLES, TAIL, Table
+from ranktop.recording.tables import INDEXES, READABLE_FORMATS, SERIES, TABLES, TAIL, Table
 
 
 class Salvaged(NamedTuple):
@@ -48,10 +49,25 @@ def salvage(path: str) -> Salvaged:
         if not rows["chunk"] and not rows["tail"]:
             raise RecordingError(f"{path}: nothing to salvage: no row of it has a right checksum")
         told = [f"rows repaired by turning back a flipped bit: {repairs}"] if repairs else []
-        return Salvaged(Recording(path, db, told), rows, repairs)
+        recording = Recording(path, db, told)
+        version = _format(path)
+        # The number may be damaged: only a file of which not one sample can be read is of another format.
+        if version is not None and version not in READABLE_FORMATS and next(recording.samples(), None) is None:
+            raise other_format(path, version)
+        return Salvaged(recording, rows, repairs)
     except BaseException:
         db.close()
         raise
+
+
+def _format(path: str) -> int | None:
+    """`PRAGMA user_version` as the file's header has it (sqlite.org/fileformat2.html); None when there is no header."""
+    try:
+        with open(path, "rb") as file:
+            header = file.read(100)
+    except OSError:
+        return None
+    return int.from_bytes(header[60:64], "big") if len(header) == 100 else None
 
 
 def _rows(path: str) -> Iterator[tuple[Table, Row]]:

@@ -6,7 +6,7 @@ import zlib
 
 import msgspec
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from msgspec import Struct
 from msgspec.structs import replace
@@ -16,10 +16,22 @@ from ranktop.recording.columns import Table, pack
 from ranktop.recording.decoder import OpenChunk, PartValues, read_tail, tail_parts
 from ranktop.recording.encoder import Encoder
 from ranktop.recording.errors import Damaged
-from ranktop.recording.flatten import Flat, flattener
+from ranktop.recording.flatten import flattener
 from ranktop.recording.layout import layout_of
 from ranktop.recording.schema import KnownSchema
-from ranktop.sample import Event, Gpus, Host, RequestRecord, Sample, ServerInfo, SourceState
+from ranktop.sample import (
+    Cgroup,
+    Event,
+    Gpus,
+    Host,
+    NumaNode,
+    Placement,
+    Processes,
+    RequestRecord,
+    Sample,
+    ServerInfo,
+    SourceState,
+)
 from recording.node import SyntheticNode
 
 NUMBERS = st.one_of(
@@ -76,6 +88,30 @@ def test_parts_come_and_go() -> None:
     same([bare, full, bare, replace(full, numa=()), replace(full, metrics={}, gpus=None), full])
 
 
+def test_a_part_that_is_not_there_when_a_minute_begins() -> None:
+    full = SyntheticNode(ranks=1).sample()
+    bare = Sample(full.at_unix_seconds + 1, full.at_monotonic_seconds + 1, "node-a")
+    encoder, schemas = Encoder(), dict[int, KnownSchema]()
+    for minute in ([full, full, bare], [bare, full, full], [full, bare], [bare, bare], [full]):
+        for seq, sample in enumerate(minute, start=1):
+            _, new = encoder.add(sample, seq)
+            schemas |= {schema.id: KnownSchema(schema.data) for schema in new}
+        chunk, _ = encoder.take_chunk()
+        read = OpenChunk(zlib.compress(msgspec.msgpack.encode(chunk)), schemas.__getitem__)
+        assert [read.sample(position) for position in range(read.count)] == minute
+
+
+def test_a_part_that_was_read_anew_and_did_not_change_is_laid_once() -> None:
+    base = SyntheticNode(ranks=2).sample()
+    samples = [msgspec.json.decode(msgspec.json.encode(base), type=Sample) for _ in range(10)]
+    encoder = Encoder()
+    tails = [encoder.add(sample, seq)[0] for seq, sample in enumerate(samples, start=1)]
+    chunk, _ = encoder.take_chunk()
+    assert [len(segment.starts) for part in chunk.parts for segment in part.segments] == [1] * len(chunk.parts)
+    assert max(map(len, tails[1:])) < len(tails[0]) // 10
+    same(samples)
+
+
 def test_a_rank_more_and_a_word_changed() -> None:
     small, large = SyntheticNode(ranks=2).sample(), SyntheticNode(ranks=3).sample()
     renamed = replace(small, sources=tuple(replace(source, detail="it said so") for source in small.sources))
@@ -115,12 +151,29 @@ def test_any_numbers_come_back(rows: list[list[object]], base: list[object]) -> 
         assert all(table.row(number) == rows[number] for number in numbers)
 
 
-@given(st.builds(Host), st.lists(st.builds(SourceState), max_size=3), st.builds(Gpus))
-@settings(max_examples=60)
-def test_any_values_of_the_types_come_back(host: Host, sources: list[SourceState], gpus: Gpus) -> None:
-    sample = Sample(1.0, 2.0, "h", tuple(sources), host=host, gpus=gpus)
-    assume(_fits_64_bits(sample))
-    assert Recorder([sample, sample]).from_chunk() == [sample, sample]
+@st.composite
+def some_samples(draw: st.DrawFn) -> Sample:
+    """With structs in tuples, dicts and optional fields, several levels deep."""
+    return Sample(
+        1.0,
+        2.0,
+        "h",
+        tuple(draw(st.lists(st.builds(SourceState), max_size=3))),
+        host=draw(st.builds(Host)),
+        gpus=draw(st.builds(Gpus)),
+        processes=draw(st.none() | st.builds(Processes)),
+        numa=tuple(draw(st.lists(st.builds(NumaNode), max_size=3))),
+        cgroups=draw(st.dictionaries(st.integers(1, 9), st.builds(Cgroup), max_size=3)),
+        placements=draw(st.dictionaries(st.integers(1, 9), st.lists(st.builds(Placement), max_size=2).map(tuple))),
+    )
+
+
+@given(some_samples(), some_samples())
+@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+def test_any_values_of_the_types_come_back(first: Sample, other: Sample) -> None:
+    assume(_fits_64_bits(first) and _fits_64_bits(other))
+    recorder = Recorder([first, other, first, first])
+    assert recorder.from_chunk() == recorder.from_tail() == [first, other, first, first]
 
 
 def _fits_64_bits(sample: Sample) -> bool:
@@ -148,9 +201,9 @@ class After(Struct, frozen=True):
 
 
 def test_a_file_opens_when_fields_were_added_and_removed() -> None:
-    flat, layout = Flat(), layout_of(Before)
-    flattener(layout)([Before(7, "x", (SourceState("a", "ok"),))], flat)
-    (value,) = builder(layout)(Source(flat.numbers, flat.words, flat.shape), 1)
+    layout = layout_of(Before)
+    numbers, words, shape = flattener(layout)(Before(7, "x", (SourceState("a", "ok"),)))
+    (value,) = builder(layout)(Source(numbers, words, shape), 1)
     assert msgspec.convert(value, After) == After(7, (SourceState("a", "ok"),))
 
 
