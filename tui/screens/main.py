@@ -53,7 +53,7 @@ class MainScreen(Screen[None]):
         self._palette = palette
         self._glyphs = glyphs
         self._page = Page((), ())
-        self._headline: Sequence[Finding] = ()
+        self._findings: Sequence[Finding] = ()
         self._cursor: int | None = None
 
     class Composed(Message):
@@ -76,7 +76,7 @@ class MainScreen(Screen[None]):
         self._page = view.draw(frame._replace(width=width, height=height))
         if self._cursor is not None and self._cursor >= len(self._targets()):
             self._cursor = None
-        self._headline = loudest(frame.verdict.findings)
+        self._findings = frame.verdict.findings
         page = self._page
         self._lines("top").show(top)
         self._lines("head").show(page.head)
@@ -139,7 +139,8 @@ class MainScreen(Screen[None]):
 
     def headline_target(self) -> Target | None:
         """The finding that the sentence on top is of."""
-        return FindingTarget(self._headline[0]) if self._headline else None
+        loud = loudest(self._findings)
+        return FindingTarget(loud[0]) if loud else None
 
     def on_lines_clicked(self, message: Lines.Clicked) -> None:
         for index, (part, row, _) in enumerate(self._targets()):
