@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
@@ -73,7 +74,7 @@ def show(
 
     share_one_arena()
     with tls_later():
-        import http.client  # noqa: F401 - for the collectors
+        import_module("http.client")
     settings = load_settings()
     count_page_walks()
     session = make_session(node)

@@ -46,7 +46,7 @@ async def test_a_dead_rank_is_the_sentence() -> None:
 
 
 VALUES = {
-    "1": ["TP7", "120.00/120.00", "hits L1"],
+    "1": ["TP7", "120.00/120.00", "hits –"],
     "2": ["host.primary", "2,345,216 tokens x 656 B x 78 layers", "91.40 GiB"],
     "3": ["L1>L2 backup", "2,000,000", "300,000"],
     "4": ["node 1", "80.0 GB free of 755 GB", "100 %"],

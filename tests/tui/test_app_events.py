@@ -5,11 +5,18 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from ranktop.finding import Finding
+from ranktop.reconcile import Reconciler
 from ranktop.sample import Event, Sample
 from support import samples
 from support.app import breach, make_app
 from support.feed import StoryFeed
 from support.screen_text import screen_text
+from tui.draw.glyphs import UNICODE
+from tui.eventlog import EventLog, Happening
+from tui.trails import Trails
+from tui.views.events import EventsView
+from tui.views.view import Frame
 
 pytestmark = pytest.mark.usefixtures("utc")
 
@@ -49,3 +56,25 @@ async def test_batches_do_not_hide_what_happened() -> None:
         await pilot.press("slash", *"prefill", "enter")
         await pilot.pause()
         assert screen_text(app).count("prefill_batch") > 30
+
+
+def test_a_finding_that_gets_worse_is_not_closed() -> None:
+    verdict = Reconciler().update(samples.healthy())
+    log = EventLog()
+    for severity in ("warn", "warn", "critical", "breach", None):
+        finding = Finding("HOST-CGROUP", severity, f"now {severity}") if severity is not None else None
+        log.push(replace(verdict, findings=(finding,) if finding is not None else ()))
+    told = [(row.kind, row.text, row.role) for row in log.rows() if row.kind != "source"]
+    assert told == [
+        ("opened", "HOST-CGROUP now warn", "warn"),
+        ("worse", "HOST-CGROUP now critical", "critical"),
+        ("better", "HOST-CGROUP now breach", "breach"),
+        ("closed", "HOST-CGROUP", "ok"),
+    ]
+
+
+def test_a_line_of_the_log_that_was_read_late_stands_at_its_time() -> None:
+    late, early = (Happening(samples.START + at, "ready", "TP0", f"at {at}", "text") for at in (9, 3))
+    frame = Frame(Reconciler().update(samples.healthy()), 80, UNICODE, Trails(), events=(late, early))
+    shown = ["".join(span.text for span in row.line).split()[-1] for row in EventsView().draw(frame).rows]
+    assert shown == ["9", "3"], "newest first"

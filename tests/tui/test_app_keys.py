@@ -23,7 +23,7 @@ async def test_enter_opens_a_rank_and_escape_leaves_it() -> None:
         assert "GPU memory of the process" in screen_text(app)
         await pilot.press("escape")
         await pilot.pause()
-        assert "hits L1" in screen_text(app)
+        assert "hits –" in screen_text(app)
 
 
 async def test_enter_opens_a_finding_with_its_evidence() -> None:
