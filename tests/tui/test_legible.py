@@ -18,9 +18,11 @@ from tui.draw.glyphs import UNICODE
 from tui.draw.numbers import GIB
 from tui.draw.spans import width
 from tui.screens.help import help_lines
+from tui.views.budget import BudgetView
 from tui.views.layers import LayersView
 from tui.views.node_rows import draw_host, draw_tiers
 from tui.views.rank_detail import RankDetail
+from tui.views.ranks import RanksView
 from tui.views.service import ServiceView
 from tui.views.sources import SourcesView
 from tui.views.tiers import TiersView
@@ -150,3 +152,25 @@ def test_no_acceptance_says_why() -> None:
     shown = rows(ServiceView(), healthy())
     assert any(row.endswith("accepted a step     – (no speculation)") for row in shown)
     assert any("http active" in row for row in shown)
+
+
+@pytest.mark.parametrize(("height", "is_whole"), [(38, True), (20, True), (15, False)])
+def test_a_note_is_whole_where_there_is_room(height: int, is_whole: bool) -> None:
+    message = (
+        "L2 counters of 8 ranks are one series: " + "tokens were divided by the ranks of a group, " * 3 + "all of them"
+    )
+    verdict = replace(healthy(), findings=(Finding("METRICS-DEDUP", "info", message, server=samples.SERVER),))
+    tail = page(RanksView(), verdict, 120, height).tail
+    assert tail is not None
+    told = " ".join(" ".join(text(row.line) for row in tail).split())
+    assert told.endswith("all of them") is is_whole
+    assert ("…" in told) is not is_whole
+
+
+def test_the_status_outlives_the_source_on_a_narrow_screen() -> None:
+    for cells in (79, 120):
+        assert "status" in rows(BudgetView(), healthy(), cells)[2]
+        assert "source" in rows(BudgetView(), healthy(), cells)[2]
+    narrow = rows(BudgetView(), healthy(), 72)[2]
+    assert "status" in narrow
+    assert "source" not in narrow
