@@ -61,8 +61,12 @@ class EventLog:
                 kind = "opened" if was is None else "worse" if _badness(finding) > _badness(was) else "better"
                 text = f"{finding.code} {finding.message}"
                 yield Happening(at, kind, _where(finding), text, finding.severity)
+        codes = {finding.code for finding in findings}
         for finding in gone.values():
-            yield Happening(at, "closed", _where(finding), finding.code, "ok")
+            if finding.code in codes:
+                yield Happening(at, "closed", _where(finding), f"{finding.code}; another one is open", "muted")
+            else:
+                yield Happening(at, "closed", _where(finding), finding.code, "ok")
 
     def until(self, when: float) -> EventLog:
         """What had happened by `when` (Unix seconds)."""

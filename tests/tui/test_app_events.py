@@ -73,6 +73,20 @@ def test_a_finding_that_gets_worse_is_not_closed() -> None:
     ]
 
 
+def test_a_finding_that_another_takes_over_is_not_told_as_over() -> None:
+    verdict = Reconciler().update(samples.healthy())
+    log = EventLog()
+    node = Finding("HOST-OOM-KILL", "critical", "1 kill")
+    rank = Finding("HOST-OOM-KILL", "critical", "killed", server=samples.SERVER, ranks=("TP5",))
+    for findings in ((node,), (node, rank), (rank,), ()):
+        log.push(replace(verdict, findings=findings))
+    closed = [(row.where, row.text, row.role) for row in log.rows() if row.kind == "closed"]
+    assert closed == [
+        ("node", "HOST-OOM-KILL; another one is open", "muted"),
+        ("TP5", "HOST-OOM-KILL", "ok"),
+    ]
+
+
 def test_a_line_of_the_log_that_was_read_late_stands_at_its_time() -> None:
     late, early = (Happening(samples.START + at, "ready", "TP0", f"at {at}", "text") for at in (9, 3))
     frame = Frame(Reconciler().update(samples.healthy()), 80, UNICODE, Trails(), events=(late, early))

@@ -78,6 +78,16 @@ def test_aged_values_are_marked() -> None:
     assert roles(row.line, "~69") == {"muted"}
 
 
+def test_what_only_the_log_says_is_not_drawn_as_read_now() -> None:
+    found = verdict()
+    lines = (replace(one, source="logged") if one.line == "host.primary" else one for one in found.ranks[5].lines)
+    ranks = (*found.ranks[:5], replace(found.ranks[5], lines=tuple(lines)), *found.ranks[6:])
+    rows = draw_grid(replace(found, ranks=ranks), 160, UNICODE).rows
+    assert roles(rows[5].line, "~120.00/120.00") == {"muted"}
+    assert roles(rows[5].line, "24.15/24.15") == {"text"}
+    assert roles(rows[4].line, "120.00/120.00") == {"text"}
+
+
 def test_ascii_rows_are_ascii() -> None:
     sample = samples.with_pool(samples.healthy(), 3, 132_000_000_000)
     grid = draw_grid(verdict(sample), 200, ASCII)

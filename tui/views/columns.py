@@ -156,11 +156,16 @@ def scales(ranks: Sequence[RankVerdict]) -> dict[str, Scale]:
 
 def _mark(text: str, shown: Line) -> str:
     """`'` after a value of the group, `~` before one that has aged; a blank keeps the others in place."""
-    return ("~" if shown.stale and shown.seen is not None else "") + text + ("'" if shown.group else "")
+    return ("~" if _is_old(shown) and shown.seen is not None else "") + text + ("'" if shown.group else "")
+
+
+def _is_old(shown: Line) -> bool:
+    """Late, or logged once and read nowhere since, as the pools of a rank that has died."""
+    return shown.stale or shown.source == "logged"
 
 
 def _quiet(shown: Line) -> str:
-    return "muted" if shown.stale or shown.seen is None else "text"
+    return "muted" if _is_old(shown) or shown.seen is None else "text"
 
 
 def _rank(rank: RankVerdict, look: Look, width: int) -> TextLine:
