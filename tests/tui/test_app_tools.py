@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+import tui.app
 from ranktop.reconcile import Reconciler, Verdict
 from ranktop.sample import Sample
 from support import samples
@@ -116,3 +117,13 @@ async def test_e_writes_what_is_shown() -> None:
         await pilot.pause()
         await pilot.press("e")
     assert written[0].ranks
+
+
+async def test_free_memory_is_given_back_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tui.app, "GIVE_BACK_SECONDS", 0.05)
+    given: list[None] = []
+    time = LiveTime(StoryFeed([samples.healthy()]), Reconciler().update)
+    app = RanktopApp(time, [load_theme("night")], UNICODE, Tools(give_back=lambda: given.append(None)))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause(0.5)
+    assert len(given) > 1
