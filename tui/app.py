@@ -23,6 +23,7 @@ from tui.views.view import UNSORTED, FindingTarget, Frame, RankTarget, Sort
 from tui.views.what_if import WhatIf
 
 TICK_SECONDS = 1.0
+GIVE_BACK_SECONDS = 60.0
 NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
@@ -65,6 +66,8 @@ class RanktopApp(Viewer):
 
     def on_mount(self) -> None:
         self.set_interval(TICK_SECONDS, self._tick)
+        if self._tools.give_back is not None:
+            self.set_interval(GIVE_BACK_SECONDS, self._tools.give_back)
 
     def _begin(self) -> None:
         self._tick()

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from ranktop.finding import Finding
+from ranktop.finding import SEVERITIES, Finding
 from ranktop.reconcile.grouping import rank_span
 from ranktop.reconcile.verdict import Verdict
 
@@ -41,15 +42,7 @@ class EventLog:
             where = event.rank or event.server or ""
             rows, role = (self._batches, "muted") if event.kind in BATCHES else (self._rows, "text")
             rows.append(Happening(event.at_unix_seconds, event.kind, where, event.text, role))
-        now_open = {(finding.code, finding.server, finding.severity): finding for finding in verdict.findings}
-        for key, finding in now_open.items():
-            if key not in self._open:
-                text = f"{finding.code} {finding.message}"
-                self._rows.append(Happening(at, "opened", _where(finding), text, finding.severity))
-        for key, finding in self._open.items():
-            if key not in now_open:
-                self._rows.append(Happening(at, "closed", _where(finding), finding.code, "ok"))
-        self._open = now_open
+        self._rows.extend(self._turns(at, verdict.findings))
         for state in verdict.sample.sources:
             key = (state.name, state.server)
             if self._states.get(key, state.state) != state.state:
@@ -57,6 +50,23 @@ class EventLog:
                 text = f"{state.name} is {state.state} {state.detail}"
                 self._rows.append(Happening(at, "source", state.server or "", text, role))
             self._states[key] = state.state
+
+    def _turns(self, at: float, findings: Sequence[Finding]) -> Iterator[Happening]:
+        """What opened, closed, or went on with another severity since the verdict before."""
+        before, self._open = self._open, {(one.code, one.server, one.severity): one for one in findings}
+        gone = {(one.code, one.server): one for key, one in before.items() if key not in self._open}
+        for key, finding in self._open.items():
+            if key not in before:
+                was = gone.pop((finding.code, finding.server), None)
+                kind = "opened" if was is None else "worse" if _badness(finding) > _badness(was) else "better"
+                text = f"{finding.code} {finding.message}"
+                yield Happening(at, kind, _where(finding), text, finding.severity)
+        codes = {finding.code for finding in findings}
+        for finding in gone.values():
+            if finding.code in codes:
+                yield Happening(at, "closed", _where(finding), f"{finding.code}; another one is open", "muted")
+            else:
+                yield Happening(at, "closed", _where(finding), finding.code, "ok")
 
     def until(self, when: float) -> EventLog:
         """What had happened by `when` (Unix seconds)."""
@@ -72,6 +82,10 @@ class EventLog:
     def rows(self) -> tuple[Happening, ...]:
         """All but batches, oldest first."""
         return tuple(self._rows)
+
+
+def _badness(finding: Finding) -> int:
+    return SEVERITIES.index(finding.severity)
 
 
 def _where(finding: Finding) -> str:

@@ -16,7 +16,7 @@ from tui.keys import Action, short_keys, view_keys
 from tui.moment import Moment
 from tui.styles import in_grey, styles_of
 from tui.themes import ThemeColors
-from tui.views.view import Frame, View, most_rows
+from tui.views.view import Frame, View, draw_page, most_rows
 
 
 def first_frame(verdict: Verdict, width: int, glyphs: Glyphs, columns: tuple[str, ...] = ()) -> Frame:
@@ -41,7 +41,7 @@ def first_lines(
     width, glyphs = frame.width, frame.glyphs
     top = draw_top(frame.verdict, Moment("live", frame.verdict.sample.at_unix_seconds), width, glyphs)
     height = rows - len(top) - 1
-    page = view.draw(frame._replace(height=height))
+    page, _ = draw_page(view, frame._replace(height=height))
     most = height if page.tail is None else most_rows(height, page)
     lines = [*top, *page.head, *(row.line for row in page.rows[:most])]
     lines += [*page.tail_head, *(row.line for row in (page.tail or ())[:rows])]

@@ -46,6 +46,8 @@ class Tools(NamedTuple):
     """Writes what is shown as a document; gives the file's name."""
     own: Callable[[], OwnUse] | None = None
     """What this process has cost so far."""
+    give_back: Callable[[], None] | None = None
+    """Lets the kernel have memory that this process does not use."""
 
 
 NO_TOOLS = Tools()

@@ -15,7 +15,7 @@ from tui.draw.glyphs import Glyphs, choose
 from tui.fleet_actions import FLEET_ACTIONS
 from tui.keys import Action, KeysError, check_names, rebound
 from tui.themes import ThemeColors, ThemeError, load_theme, packaged_themes
-from tui.views.columns import ColumnsError, check_columns
+from tui.views.wanted_columns import ColumnsError, check_columns
 
 
 class ScreenChoice(NamedTuple):

@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 from ranktop.cli.errors import UsageProblem
+from ranktop.cli.memory import give_back
 from ranktop.cli.node_options import NodeOptions
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def screen_tools(node: NodeOptions, gpus: GpuHold) -> Tools:
             raise Failed(str(problem)) from problem
         return path
 
-    return Tools(gpus, new_recorder, export, own_use)
+    return Tools(gpus, new_recorder, export, own_use, give_back)
 
 
 def start_recorder(node: NodeOptions, path: str) -> Recorder:

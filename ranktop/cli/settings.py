@@ -36,8 +36,8 @@ class ScreenSettings(Struct, frozen=True, forbid_unknown_fields=True):
     ascii: bool = False
     mouse: bool = True
     columns: tuple[str, ...] = ()
-    """Of the rank grid, in this order, as `name` or `name:cells`; all if empty. Where they do not fit, the least
-    important go first."""
+    """Of the rank grid, in this order, as `name`, `name:cells` or `name:cells:weight`; all if empty. Where they do not
+    fit, the lightest go first; `name:cells+` takes what is left."""
 
 
 class Settings(Struct, frozen=True, forbid_unknown_fields=True):

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
 from ranktop.cli.errors import OK
-from ranktop.cli.importing import uncollected
+from ranktop.cli.importing import tls_later, uncollected
 from ranktop.cli.launch_history import remember, remembered
 from ranktop.cli.node_options import NodeOptions, make_feed, make_reconciler, make_session, node_options
 from ranktop.cli.plain import watch_plainly
@@ -69,7 +70,11 @@ def show(
     the recording that has the time before the last quarter of an hour.
     """
     from collectors.own import count_page_walks
+    from ranktop.cli.memory import share_one_arena
 
+    share_one_arena()
+    with tls_later():
+        import_module("http.client")
     settings = load_settings()
     count_page_walks()
     session = make_session(node)
@@ -128,7 +133,7 @@ def _draw(
 
     chosen = screen_choice(settings, look.theme, look.ascii_only, look.mouse)
     with first_picture(chosen, look.first_view, look_first) as early:
-        with uncollected():
+        with uncollected(), tls_later():
             from tui.app import RanktopApp
             from tui.timekeys import LiveTime
         if early is not None:

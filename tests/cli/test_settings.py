@@ -93,6 +93,26 @@ def test_the_command_prints_and_validates(monkeypatch: pytest.MonkeyPatch, tmp_p
             "state:wide",
             "screen.columns: 'state:wide': state can be 6 to 80 cells wide, like state:12",
         ),
+        (
+            "RANKTOP_SCREEN_COLUMNS",
+            "rank,local:8:101",
+            "screen.columns: 'local:8:101': a weight is 0 to 100 (the heaviest stay longest), like local:8:60",
+        ),
+        (
+            "RANKTOP_SCREEN_COLUMNS",
+            "l2::",
+            "screen.columns: 'l2::': a weight is 0 to 100 (the heaviest stay longest), like l2::82",
+        ),
+        (
+            "RANKTOP_SCREEN_COLUMNS",
+            "state:12:7:3",
+            "screen.columns: 'state:12:7:3': a weight is 0 to 100 (the heaviest stay longest), like state:12:99",
+        ),
+        (
+            "RANKTOP_SCREEN_COLUMNS",
+            "rank,local:3+",
+            "screen.columns: 'local:3+': local can be 7 to 80 cells wide, like local:12",
+        ),
     ],
 )
 def test_keys_and_columns_that_the_screen_would_refuse(

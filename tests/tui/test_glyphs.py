@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -38,7 +41,29 @@ def test_ascii_signs_are_ascii() -> None:
     assert len(set(ASCII.marks.values())) == len(ASCII.marks), "state must be told without colour"
 
 
+@pytest.mark.parametrize(
+    ("environment", "glyphs"),
+    [
+        ({}, "UNICODE"),
+        ({"LANG": "C"}, "ASCII"),
+        ({"LANG": "C.UTF-8"}, "UNICODE"),
+        ({"LANG": "POSIX"}, "ASCII"),
+        ({"LC_ALL": "C", "LANG": "C.UTF-8"}, "ASCII"),
+        ({"LC_ALL": "C.UTF-8", "LANG": "C"}, "UNICODE"),
+    ],
+)
+def test_the_locale_is_the_user_s(environment: dict[str, str], glyphs: str) -> None:
+    """Of a process of its own, as Python sets its locale when it starts."""
+    script = f"from tui.draw import glyphs; print(glyphs.choose(False) is glyphs.{glyphs})"
+    done = subprocess.run(
+        [sys.executable, "-c", script], env={"TERM": "xterm", **environment}, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "True\n"
+
+
 def test_a_dumb_terminal_gets_ascii(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("LC_ALL", "LC_CTYPE", "LANG"):
+        monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("TERM", "dumb")
     assert choose(False) is ASCII
     monkeypatch.setenv("TERM", "xterm-256color")

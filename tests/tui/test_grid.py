@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 from msgspec.structs import replace
 
@@ -75,6 +78,16 @@ def test_aged_values_are_marked() -> None:
     assert roles(row.line, "~69") == {"muted"}
 
 
+def test_what_only_the_log_says_is_not_drawn_as_read_now() -> None:
+    found = verdict()
+    lines = (replace(one, source="logged") if one.line == "host.primary" else one for one in found.ranks[5].lines)
+    ranks = (*found.ranks[:5], replace(found.ranks[5], lines=tuple(lines)), *found.ranks[6:])
+    rows = draw_grid(replace(found, ranks=ranks), 160, UNICODE).rows
+    assert roles(rows[5].line, "~120.00/120.00") == {"muted"}
+    assert roles(rows[5].line, "24.15/24.15") == {"text"}
+    assert roles(rows[4].line, "120.00/120.00") == {"text"}
+
+
 def test_ascii_rows_are_ascii() -> None:
     sample = samples.with_pool(samples.healthy(), 3, 132_000_000_000)
     grid = draw_grid(verdict(sample), 200, ASCII)
@@ -96,6 +109,51 @@ def test_a_wide_column_takes_the_room_of_a_less_important_one() -> None:
     wider = text(draw_grid(verdict(), 60, UNICODE, wanted=["rank", "hbm", "l2", "state:46"]).header)
     assert "HBM GiB" in as_it_is
     assert "HBM GiB" not in wider
+
+
+def test_a_user_says_which_column_stays() -> None:
+    columns = ["rank", "hbm", "local", "state"]
+    assert "HBM GiB" in text(draw_grid(verdict(), 42, UNICODE, wanted=columns).header)
+    heavier = text(draw_grid(verdict(), 42, UNICODE, wanted=["rank", "hbm", "local::97", "state"]).header)
+    assert "local %" in heavier
+    assert "HBM GiB" not in heavier
+    lighter = text(draw_grid(verdict(), 42, UNICODE, wanted=["rank", "hbm:12:59", "local", "state:19:0"]).header)
+    assert "local %" in lighter
+    assert "state" not in lighter, "0 goes before all others"
+
+
+def test_among_equals_the_first_stays() -> None:
+    header = text(draw_grid(verdict(), 14, UNICODE, wanted=["l2::50", "l1::50", "gpu::50"]).header)
+    assert header.split() == ["L2", "%", "L1", "%"]
+
+
+@pytest.mark.parametrize("cells", [60, 71, 120])
+def test_what_is_left_goes_where_the_user_says(cells: int) -> None:
+    header, rows, _ = draw_grid(verdict(), cells, UNICODE, wanted=["rank", "hbm_bar:10+", "l2:+", "state:8"])
+    bar, number = divmod(cells - 4 - 10 - 5 - 8 - 3 * 2, 2)
+    bar, number = 10 + bar + number, 5 + bar
+    assert text(header) == f"{'rank':<4}  {'':<{bar}}  {'L2 %':>{number}}  {'state':<8}"
+    row = text(rows[0].line)
+    assert len(row) == cells
+    assert row.index("ok") == len(row) - 8
+    assert row[: 4 + 2 + bar + 2 + number].endswith("85"), "the number stands at the right end of its room"
+
+
+def test_the_last_words_take_what_is_left_when_nobody_else_does() -> None:
+    sample = samples.with_pool(samples.healthy(), 3, 132_000_000_000, 24_147_002_880)
+    shown = draw_grid(verdict(sample), 60, UNICODE, wanted=["rank", "state:6"]).rows[3].line
+    assert "HOST-POOL-OVER" in text(shown)
+    clipped = draw_grid(verdict(sample), 60, UNICODE, wanted=["rank:+", "state:6"]).rows[3].line
+    assert "HOST-POOL-OVER" not in text(clipped)
+
+
+def test_the_documented_weights_are_those_of_the_columns() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "reading-the-screens.md").read_text()
+    told = re.search(r"Columns and their weights: (.*?)\. ", page, re.DOTALL)
+    assert told is not None
+    weights = [(name, int(weight)) for name, weight in re.findall(r"`(\w+)`\s(\d+)", told[1])]
+    ordered = sorted(rank_columns(4), key=lambda column: -column.weight)
+    assert weights == [(column.key, column.weight) for column in ordered]
 
 
 def test_long_tags_are_whole() -> None:

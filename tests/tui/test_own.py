@@ -109,7 +109,7 @@ async def test_sources_shows_it_and_can_come_first() -> None:
         head = app.screen_stack[0].query_one("#head", Lines)
         text = "".join(segment.text for y in range(2) for segment in head.render_line(y))
     assert "ranktop itself  CPU 3.0 %  memory 50.0 MiB  terminal –  page walks 0" in text
-    assert "at most  0.20 % 127.0.0.1:30000 (6/min)" in text
+    assert "at most  0.20 % 127.0.0.1:30000 (6 requests/min)" in text
 
 
 def test_the_bytes_are_those_that_arrive(tmp_path: Path) -> None:

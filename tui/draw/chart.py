@@ -25,6 +25,8 @@ class Chart(NamedTuple):
     mark: float | None = None
     """A plan or a limit, drawn as a rule through the chart."""
     mark_name: str = "plan"
+    unit: float = 1.0
+    """The axis ends at a round number of these."""
 
 
 def draw_chart(chart: Chart, width: int, height: int, glyphs: Glyphs) -> tuple[TextLine, ...]:
@@ -44,7 +46,7 @@ def draw_chart(chart: Chart, width: int, height: int, glyphs: Glyphs) -> tuple[T
     if not known:
         empty = line(Span(left("  nothing seen yet", width, glyphs.more), "muted"))
         return (title, empty, *(line(" " * width) for _ in range(plot_height - 1)))
-    top = chart.top if chart.top is not None else _round_up(max(*known, chart.mark or 0.0))
+    top = chart.top if chart.top is not None else chart.unit * _round_up(max(*known, chart.mark or 0.0) / chart.unit)
     rows = _plot(chart.values, top, plot_width, plot_height, glyphs)
     marked = None
     if chart.mark is not None and top > 0:

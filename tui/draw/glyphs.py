@@ -50,8 +50,16 @@ ASCII = Glyphs(
 
 def choose(ascii_only: bool) -> Glyphs:
     """ASCII when asked for, for `TERM=dumb`, and where the locale cannot write UTF-8."""
-    utf8 = "utf" in locale.getpreferredencoding(False).lower()
+    utf8 = "utf" in locale.getpreferredencoding(False).lower() and _locale_name() not in ("C", "POSIX")
     return ASCII if ascii_only or not utf8 or os.environ.get("TERM") == "dumb" else UNICODE
+
+
+def _locale_name() -> str:
+    """As the user set it, empty where he did not. Python takes UTF-8 for the C locale, and with LANG=C sets LC_CTYPE to
+    C.UTF-8 itself (PEP 538, PEP 540)."""
+    names = (os.environ.get(name, "") for name in ("LC_ALL", "LC_CTYPE", "LANG"))
+    both, kind, language = names
+    return both or (kind if kind != "C.UTF-8" else "") or language
 
 
 def bar(glyphs: Glyphs, share: float | None, cells: int, tick_share: float | None = None) -> tuple[str, str]:

@@ -28,12 +28,12 @@ def own_lines(own: OwnCost, width: int, missing: str, more: str) -> tuple[TextLi
         ),
         *_fact("page walks", str(own.page_walks), own.page_walks, 0),
     )
-    second: list[Span] = [Span(" of HTTP processes", "strong"), Span("  at most", "muted")]
+    second: list[Span] = [Span(" its share of HTTP processes", "strong"), Span("  at most", "muted")]
     for asking in own.asked:
         role = "warn" if asking.share > HTTP_SHARE else "text"
         second += [
             Span(f"  {numbers.percent(asking.share, missing, 2)} %", role),
-            Span(f" {plain(asking.address)} ({asking.per_minute:.0f}/min)", "muted"),
+            Span(f" {plain(asking.address)} ({asking.per_minute:.0f} requests/min)", "muted"),
         ]
     if not own.asked:
         second.append(Span(f"  {missing}", "muted"))

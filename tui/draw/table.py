@@ -37,6 +37,10 @@ class Table:
     def header(self) -> TextLine:
         return self.row([Span(column.title, "muted") for column in self._columns])
 
+    def room_of(self, title: str) -> int:
+        """Cells of a column by its title; 0 where it is not shown."""
+        return next((width for index, width in self._widths.items() if self._columns[index].title == title), 0)
+
     def row(self, cells: Sequence[Cell]) -> TextLine:
         """One cell a column, also for those that are not shown."""
         spans: list[Span | str] = [" "]

@@ -69,9 +69,11 @@ def draw_headline(verdict: Verdict, width: int, glyphs: Glyphs) -> TextLine:
 def _told(verdict: Verdict, room: int) -> tuple[str, str]:
     """The sentence, and at the end of the line how many findings more there are, when it does not fit with them."""
     whole = plain(verdict.headline)
+    if cell_len(whole) <= room:
+        return whole, ""
     loud = loudest(verdict.findings)
     short = plain(sentence(loud[0])) if loud else ""
-    if cell_len(whole) <= room or not short or not whole.startswith(short):
+    if not short or not whole.startswith(short):
         return whole, ""
     return short, f"+{len(loud) - 1} more " if len(loud) > 1 else ""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from typing import ClassVar
 
@@ -15,6 +16,8 @@ from tui.palette import Palette
 from tui.widgets.lines import Lines
 
 _KEY_WIDTH = 17
+_WIDTH = 73
+"""Cells inside of `#help` in ranktop.tcss, without its scroll bar."""
 
 
 def help_lines(keys: Sequence[tuple[str, str]], glyphs: Glyphs) -> tuple[TextLine, ...]:
@@ -24,21 +27,34 @@ def help_lines(keys: Sequence[tuple[str, str]], glyphs: Glyphs) -> tuple[TextLin
         ("primary", "the rank's L2 KV pool in pinned host memory, decimal GB"),
         ("indexer", "DSA index keys: --hicache-size does not count them"),
         ("local %", "sampled pool pages on the NUMA node of the rank's GPU"),
-        ("L1 % L2 %", "tokens in use of the GPU pool and of the host pool"),
+        ("L1 %", "tokens of the GPU pool that running requests hold; cached ones can be evicted and do not count"),
+        ("L2 %", "tokens of the host pool in use"),
         ("L1>L2 L2>L1", "backup and load-back between the last two metrics pages"),
+        ("hits, miss", "where prefill tokens came from between those pages, in percent"),
+        ("avail", "host memory that can still be taken without swapping (MemAvailable)"),
+        ("pools", "all host pools of this node, seen/planned"),
+        ("psi", "share of the last 10 s in which some task waited for memory (/proc/pressure)"),
+        ("free n0 n1", "what is free on each NUMA node"),
+        ("ttft", "time to first token"),
         ("'", "value of the group: this rank reports none of its own"),
-        ("~", "aged value: its source is late"),
+        ("~", "aged value: its source is late, or its log line is all there is"),
         (glyphs.missing, "not seen; never zero"),
     ]
-    rows = [_row(key, what) for key, what in keys]
-    rows += [line(" "), *(_row(word, what) for word, what in words), line(" ")]
+    rows = [row for key, what in keys for row in _rows(key, what)]
+    rows += [line(" "), *(row for word, what in words for row in _rows(word, what)), line(" ")]
     marks = "  ".join(f"{mark} {word}" for word, mark in glyphs.marks.items())
     rows.append(line(Span(f"  {marks}", "muted")))
     return tuple(rows)
 
 
-def _row(word: str, what: str) -> TextLine:
-    return line("  ", Span(left(word, _KEY_WIDTH), "accent"), Span(what, "text"))
+def _rows(word: str, what: str) -> list[TextLine]:
+    """The word, and what it means in as many lines as that takes."""
+    pieces = textwrap.wrap(what, _WIDTH - _KEY_WIDTH - 2)
+    words = [word, *[""] * (len(pieces) - 1)]
+    return [
+        line("  ", Span(left(each, _KEY_WIDTH), "accent"), Span(piece, "text"))
+        for each, piece in zip(words, pieces, strict=True)
+    ]
 
 
 class HelpScreen(ModalScreen[None]):

@@ -19,7 +19,7 @@ from tui.draw.spans import TextLine
 from tui.draw.top import draw_keys, draw_top
 from tui.moment import Moment
 from tui.palette import Palette
-from tui.views.view import FindingTarget, Frame, Page, Row, Target, View, most_rows
+from tui.views.view import FindingTarget, Frame, Page, Row, Target, View, draw_page, most_rows
 from tui.widgets.lines import Lines
 
 _ORDER = ("top", "head", "body", "tail-head", "tail", "keys")
@@ -53,7 +53,9 @@ class MainScreen(Screen[None]):
         self._palette = palette
         self._glyphs = glyphs
         self._page = Page((), ())
-        self._headline: Sequence[Finding] = ()
+        self._findings: Sequence[Finding] = ()
+        self._has_bar = False
+        """A scroll bar stands in the last column."""
         self._cursor: int | None = None
 
     class Composed(Message):
@@ -73,10 +75,10 @@ class MainScreen(Screen[None]):
             return
         top = draw_top(frame.verdict, moment, width, glyphs)
         height = self.size.height - len(top) - 1
-        self._page = view.draw(frame._replace(width=width, height=height))
+        self._page, self._has_bar = draw_page(view, frame._replace(width=width, height=height), self._has_bar)
         if self._cursor is not None and self._cursor >= len(self._targets()):
             self._cursor = None
-        self._headline = loudest(frame.verdict.findings)
+        self._findings = frame.verdict.findings
         page = self._page
         self._lines("top").show(top)
         self._lines("head").show(page.head)
@@ -139,7 +141,8 @@ class MainScreen(Screen[None]):
 
     def headline_target(self) -> Target | None:
         """The finding that the sentence on top is of."""
-        return FindingTarget(self._headline[0]) if self._headline else None
+        loud = loudest(self._findings)
+        return FindingTarget(loud[0]) if loud else None
 
     def on_lines_clicked(self, message: Lines.Clicked) -> None:
         for index, (part, row, _) in enumerate(self._targets()):

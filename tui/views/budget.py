@@ -14,9 +14,9 @@ _COLUMNS = (
     Col("line", 17, align_left=True),
     Col("planned", 12),
     Col("seen", 12),
-    Col("difference", 12),
-    Col("status", 7, align_left=True, weight=3),
-    Col("source", 9, align_left=True, weight=2),
+    Col("difference", 11),
+    Col("status", 7, align_left=True, weight=2),
+    Col("source", 9, align_left=True, weight=3),
     Col("why", 20, align_left=True, grow=True, weight=4),
 )
 _GROUPS = (("hbm.", "GPU memory (GiB)"), ("host.", "host memory (decimal GB)"), ("numa.", ""), ("layers.", ""))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable, Sequence
 
 from msgspec import Struct
@@ -16,9 +15,6 @@ from tui.draw.spans import Span, TextLine, left, line, right
 from tui.views.view import UNSORTED, Sort
 
 GAP = 2
-_WIDEST = 80
-"""Nobody wants a wider column, and a typing error is told as one."""
-
 
 _LONGEST_TAG = 27
 """`DP15 PP0 ATTN_CP3 TP15 EP15` fits; nothing that SGLang prints is longer today."""
@@ -38,14 +34,11 @@ class Look(Struct, frozen=True):
     """(server, rank) -> (word, role) of the state column."""
 
 
-class ColumnsError(ValueError):
-    """Columns that cannot be shown: one line that names the one and what is accepted."""
-
-
 class Column(Struct, frozen=True):
     """One column. `weight`: the heaviest stay longest. `title` may name `{unit}`, filled from the column's scale.
 
     `least`: how narrow it may be made, where that is less than `width`. Numbers are not cut, words and bars may be.
+    `grows`: takes what is left of the width, as the last one does by itself where it begins at its left end.
     """
 
     key: str
@@ -55,6 +48,7 @@ class Column(Struct, frozen=True):
     cell: Callable[[RankVerdict, Look, int], TextLine]
     align_left: bool = False
     least: int | None = None
+    grows: bool = False
 
     def named(self, look: Look) -> str:
         """Its title with the unit that it has on this screen."""
@@ -82,35 +76,11 @@ def rank_columns(rank_width: int) -> tuple[Column, ...]:
     )
 
 
-def chosen(columns: Sequence[Column], wanted: Sequence[str]) -> tuple[Column, ...]:
-    """The columns that are wanted as `name` or `name:width`, in their order; all if none is."""
-    by_key = {column.key: column for column in columns}
-    found: list[Column] = []
-    for each in wanted:
-        key, _, width = each.partition(":")
-        found.append(replace(by_key[key], width=int(width)) if width else by_key[key])
-    return tuple(found) or tuple(columns)
-
-
-def check_columns(wanted: Sequence[str]) -> None:
-    """ColumnsError for a name that is no column, or is there twice, and for a width that cannot be."""
-    known = {column.key: column for column in rank_columns(4)}
-    keys: list[str] = []
-    for each in wanted:
-        key, colon, width = each.partition(":")
-        if key not in known:
-            near = difflib.get_close_matches(key, known, n=1)
-            raise ColumnsError(f"{key} is no column ({f'did you mean {near[0]}?' if near else ', '.join(known)})")
-        if key in keys:
-            raise ColumnsError(f"{key} is there twice")
-        least = known[key].least or known[key].width
-        if colon and not (width.isascii() and width.isdigit() and least <= int(width) <= _WIDEST):
-            raise ColumnsError(f"{each!r}: {key} can be {least} to {_WIDEST} cells wide, like {key}:{max(least, 12)}")
-        keys.append(key)
-
-
 def fitting(columns: Sequence[Column], width: int) -> tuple[Column, ...]:
-    """The heaviest columns that fit beside each other, in screen order. A column is whole or absent, never clipped."""
+    """The heaviest columns that fit beside each other, in screen order, and among them what is left of the width.
+
+    A column is whole or absent, never clipped.
+    """
     kept: set[str] = set()
     room = width
     for column in sorted(columns, key=lambda column: -column.weight):
@@ -118,7 +88,19 @@ def fitting(columns: Sequence[Column], width: int) -> tuple[Column, ...]:
         if need <= room:
             kept.add(column.key)
             room -= need
-    return tuple(column for column in columns if column.key in kept)
+    return _widened([column for column in columns if column.key in kept], room)
+
+
+def _widened(columns: Sequence[Column], room: int) -> tuple[Column, ...]:
+    """`room` more cells: alike for those that grow, the first have what cannot be shared."""
+    growing = [column.key for column in columns if column.grows]
+    if not growing:
+        growing = [column.key for column in columns[-1:] if column.align_left]
+    if not growing:
+        return tuple(columns)
+    share, rest = divmod(room, len(growing))
+    more = {key: share + (place < rest) for place, key in enumerate(growing)}
+    return tuple(replace(column, width=column.width + more.get(column.key, 0)) for column in columns)
 
 
 def header(columns: Sequence[Column], look: Look, sort: Sort = UNSORTED) -> TextLine:
@@ -149,17 +131,15 @@ def unseen_order(columns: Sequence[Column], shown: Sequence[Column], look: Look,
 
 
 def row(rank: RankVerdict, columns: Sequence[Column], look: Look, width: int) -> TextLine:
-    """One rank. The last column takes what is left of the width, where it begins at its left end."""
+    """One rank."""
     cells: list[Span | str] = []
     used = 0
     for index, column in enumerate(columns):
         if index:
             cells.append(" " * GAP)
             used += GAP
-        grows = column.align_left and index == len(columns) - 1
-        room = max(column.width, width - used) if grows else column.width
-        cells.extend(column.cell(rank, look, room))
-        used += room
+        cells.extend(column.cell(rank, look, column.width))
+        used += column.width
     return line(*cells, " " * (width - used))
 
 
@@ -176,11 +156,16 @@ def scales(ranks: Sequence[RankVerdict]) -> dict[str, Scale]:
 
 def _mark(text: str, shown: Line) -> str:
     """`'` after a value of the group, `~` before one that has aged; a blank keeps the others in place."""
-    return ("~" if shown.stale and shown.seen is not None else "") + text + ("'" if shown.group else "")
+    return ("~" if _is_old(shown) and shown.seen is not None else "") + text + ("'" if shown.group else "")
+
+
+def _is_old(shown: Line) -> bool:
+    """Late, or logged once and read nowhere since, as the pools of a rank that has died."""
+    return shown.stale or shown.source == "logged"
 
 
 def _quiet(shown: Line) -> str:
-    return "muted" if shown.stale or shown.seen is None else "text"
+    return "muted" if _is_old(shown) or shown.seen is None else "text"
 
 
 def _rank(rank: RankVerdict, look: Look, width: int) -> TextLine:

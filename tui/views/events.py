@@ -29,7 +29,8 @@ class EventsView:
         keep = frame.filter.casefold()
         shown = Table(_COLUMNS, frame.width, frame.glyphs.more)
         asked = bool(keep) and any(keep in kind for kind in BATCHES)
-        events = sorted((*frame.events, *frame.batches), key=_time_of) if asked else frame.events
+        # A log is read in pieces, so its lines may come after what was seen meanwhile.
+        events = sorted((*frame.events, *(frame.batches if asked else ())), key=_time_of)
         rows = tuple(
             Row.later(partial(_line, happening, shown))
             for happening in reversed(events)

@@ -53,8 +53,8 @@ def draw_findings(
     """A row a finding: mark and code, which ranks, what, since when; below the worst ones what to do.
 
     In a replay those that were recorded and are not found again come last, and those that were not recorded say so.
-    Where not all fits into `room` rows, advice gives way, that of the worst last, and then the ends of messages: no
-    finding is hidden by the words of another, and Enter shows all of them.
+    Where not all fits into `room` rows, notes and effects are cut to a line, then advice gives way, that of the worst
+    last, and then the ends of messages: no finding is hidden by the words of another, and Enter shows all of them.
     """
     new = {id(finding) for finding in differences.only_replayed}
     told = [(finding, "not recorded" if id(finding) in new else "") for finding in verdict.findings]
@@ -74,10 +74,19 @@ def draw_findings(
 
     def drawn(most_of_first: int | None, most: int | None) -> list[list[Row]]:
         return [
-            _finding(finding, where, places, width, glyphs, note, most if number else most_of_first)
+            _finding(
+                finding,
+                where,
+                places,
+                width,
+                glyphs,
+                note,
+                brief if _is_brief(finding) else most if number else most_of_first,
+            )
             for number, ((finding, note), where) in enumerate(zip(told, wheres, strict=True))
         ]
 
+    brief = None if room is None else 1
     sources = [_source(state, places, width, glyphs) for state in failing]
     findings, spare = drawn(None, None), None
     if room is not None:
@@ -88,11 +97,20 @@ def draw_findings(
     rows: list[Row] = []
     for (finding, note), lines in zip(told, findings, strict=True):
         rows += lines
-        if finding.advice and finding.severity != "info" and not finding.causes and note != "only recorded":
+        if _is_advised(finding, note):
             advice = _advice(plain(finding.advice), places, width, glyphs, spare)
             rows += [Row(text_line) for text_line in advice]
             spare = None if spare is None else spare - len(advice)
     return (*rows, *(Row(source) for source in sources))
+
+
+def _is_brief(finding: Finding) -> bool:
+    """A note, or what follows from another finding."""
+    return finding.severity == "info" or bool(finding.causes)
+
+
+def _is_advised(finding: Finding, note: str) -> bool:
+    return bool(finding.advice) and not _is_brief(finding) and note != "only recorded"
 
 
 def _where(finding: Finding, verdict: Verdict) -> str:
@@ -124,9 +142,8 @@ def _finding(
         "  ",
     )
     room = width - cells_of(end) - 1
-    is_brief = finding.severity == "info" or bool(finding.causes)
     below = width - places.indent - 1
-    first, *others = _message(plain(finding.message), room - cells_of(begin), below, glyphs, 1 if is_brief else most)
+    first, *others = _message(plain(finding.message), room - cells_of(begin), below, glyphs, most)
     shown = spread(fit(line(*begin, first), room, glyphs.more), end, width)
     return [
         Row(shown, FindingTarget(finding)),

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from functools import partial
 
+from ranktop.finding import Finding
 from ranktop.plan.plan import Plan, RankPlan
+from ranktop.reconcile.verdict import Line
 from tui.draw.spans import Span, TextLine, fit, left, line, plain, right
 from tui.views.columns import tag_width
 from tui.views.related import related
@@ -44,8 +46,11 @@ def _server_rows(server: str, plan: Plan, frame: Frame) -> list[Row]:
     rows += [
         Row(fit(line(Span(f"   {plain(reason)}", "muted")), frame.width, frame.glyphs.more)) for reason in split.reasons
     ]
+    owned = {rank.rank: rank.line("layers.owned") for rank in frame.verdict.ranks if rank.server == server}
+    codes = {rank: finding.code for finding in frame.verdict.findings[::-1] for rank in _wrong_ranks(finding, server)}
     wide = tag_width((planned.rank for planned in plan.ranks), 10)
-    cells = max(10, min(plan.model.layers, frame.width - wide - 36))
+    named = max((len(code) + 2 for code in codes.values()), default=0)
+    cells = max(10, min(plan.model.layers, frame.width - wide - 36 - named))
     rows.append(
         Row(
             fit(
@@ -57,10 +62,18 @@ def _server_rows(server: str, plan: Plan, frame: Frame) -> list[Row]:
         )
     )
     rows += [
-        Row.later(partial(_rank_row, planned, plan, wide, cells, frame), RankTarget(server, planned.rank))
+        Row.later(
+            partial(_rank_row, planned, plan, wide, cells, frame, owned.get(planned.rank), codes.get(planned.rank, "")),
+            RankTarget(server, planned.rank),
+        )
         for planned in plan.ranks
     ]
     return rows
+
+
+def _wrong_ranks(finding: Finding, server: str) -> tuple[str, ...]:
+    is_meant = finding.server == server and finding.code.startswith("LAYER-") and finding.severity != "info"
+    return finding.ranks if is_meant else ()
 
 
 def _ruler(plan: Plan, cells: int) -> str:
@@ -68,7 +81,10 @@ def _ruler(plan: Plan, cells: int) -> str:
     return "0" + " " * max(1, cells - 1 - len(last)) + last
 
 
-def _rank_row(planned: RankPlan, plan: Plan, wide: int, cells: int, frame: Frame) -> TextLine:
+def _rank_row(
+    planned: RankPlan, plan: Plan, wide: int, cells: int, frame: Frame, logged: Line | None, code: str
+) -> TextLine:
+    """The bar is the plan; how many layers the rank itself logged stands before it where that is another number."""
     layers, total = planned.layers, plan.model.layers
     begin, end = layers.start * cells // total, max(layers.start * cells // total + 1, layers.end * cells // total)
     index = planned.host.index_layers if planned.host else None
@@ -76,12 +92,18 @@ def _rank_row(planned: RankPlan, plan: Plan, wide: int, cells: int, frame: Frame
     cells_of_layers = line(
         " ",
         Span(left(planned.rank, wide, frame.glyphs.more), "strong"),
-        right(str(layers.owned), 6),
+        Span(right(_owned(layers.owned, logged), 6), "breach" if code else "text", bool(code)),
         right(frame.glyphs.missing if index is None else str(index), 6),
         "  ",
         Span(frame.glyphs.empty * begin, "faint"),
-        Span(frame.glyphs.eighths[-1] * (end - begin), "accent"),
+        Span(frame.glyphs.eighths[-1] * (end - begin), "breach" if code else "accent"),
         Span(frame.glyphs.empty * (cells - end), "faint"),
         Span(f" [{layers.start}, {layers.end}) {scratch}", "muted"),
+        Span(f"  {code}" if code else "", "breach"),
     )
-    return fit(cells_of_layers, frame.width)
+    return fit(cells_of_layers, frame.width, frame.glyphs.more)
+
+
+def _owned(planned: int, logged: Line | None) -> str:
+    seen = logged.seen if logged is not None else None
+    return str(planned) if seen is None or seen == planned else f"{seen:.0f}/{planned}"

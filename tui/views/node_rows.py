@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from ranktop.reconcile.verdict import Line, Verdict
@@ -9,7 +10,7 @@ from ranktop.sample import SourceState
 from tui.draw import numbers
 from tui.draw.glyphs import Glyphs, bar
 from tui.draw.parts import SEPARATOR, Part, whole_parts
-from tui.draw.spans import Span, TextLine, fit, line
+from tui.draw.spans import Span, TextLine, fit, line, plain
 
 
 def draw_host(verdict: Verdict, width: int, glyphs: Glyphs) -> TextLine:
@@ -37,10 +38,25 @@ def draw_host(verdict: Verdict, width: int, glyphs: Glyphs) -> TextLine:
     if pressure.seen is not None:
         parts.append((Span("psi ", "muted"), Span(f"{pressure.seen:.1f} %", "text")))
     headrooms = [shown for shown in node.lines if shown.line.startswith("numa.") and shown.line.endswith(".headroom")]
-    for shown in headrooms:
-        name = f"n{shown.line.split('.')[1]} free "
-        parts.append((Span(name, "muted"), Span(numbers.size(shown.seen, missing), _role(shown))))
-    return whole_parts(parts, width, glyphs.more)
+    shown = whole_parts([*parts, _free(headrooms, missing)], width, glyphs.more) if headrooms else ()
+    if not headrooms or _ends_in(shown, glyphs.more):
+        tightest = sorted(headrooms, key=lambda one: math.inf if one.seen is None else one.seen)[:1]
+        shown = whole_parts([*parts, *(_free(tightest, missing, "least free ") for _ in tightest)], width, glyphs.more)
+    return shown
+
+
+def _free(headrooms: Sequence[Line], missing: str, title: str = "free ") -> Part:
+    """Of every NUMA node, in the unit of the largest."""
+    scale = numbers.byte_scale([one.seen for one in headrooms if one.seen is not None])
+    spans: list[Span | str] = [Span(title, "muted")]
+    for one in headrooms:
+        amount = missing if one.seen is None else f"{one.seen / scale.divisor:.1f}"
+        spans += [Span(f"n{one.line.split('.')[1]} ", "muted"), Span(f"{amount} ", _role(one))]
+    return [*spans, Span(scale.unit, "muted")]
+
+
+def _ends_in(text_line: TextLine, more: str) -> bool:
+    return "".join(span.text for span in text_line).rstrip().endswith(more)
 
 
 def draw_tiers(verdict: Verdict, width: int, glyphs: Glyphs) -> TextLine:
@@ -55,6 +71,8 @@ def draw_tiers(verdict: Verdict, width: int, glyphs: Glyphs) -> TextLine:
     ):
         hits += [Span(f"{name} ", "muted"), f"{numbers.percent(share, missing, 1)}  "]
     parts: list[Part] = [[*hits, Span("%", "muted")]]
+    if tiers.miss is None and tiers.device_hit is None and tiers.detail:
+        parts = [(Span(" hits ", "muted"), f"{missing} ", Span(f"({plain(tiers.detail)})", "muted"))]
     ttft = verdict.servers[0].service.ttft_seconds if len(verdict.servers) == 1 else None
     if ttft is not None and ttft.p50 is not None:
         times = (numbers.seconds(ttft.p50, missing), Span(" p99 ", "muted"), numbers.seconds(ttft.p99, missing))

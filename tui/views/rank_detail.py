@@ -7,7 +7,8 @@ from tui.draw.chart import Chart
 from tui.draw.chartpairs import chart_pairs
 from tui.draw.spans import line
 from tui.views.budget import BudgetView
-from tui.views.view import FindingTarget, Frame, Page, RankTarget, Row
+from tui.views.related import finding_row
+from tui.views.view import Frame, Page, RankTarget, Row
 
 _CHART_HEIGHT = 6
 
@@ -25,16 +26,17 @@ class RankDetail:
         frame = frame._replace(rank=self._target)
         page = BudgetView().draw(frame)
         own = [
-            Row(line(f" {finding.code}  {finding.message}"[: frame.width]), FindingTarget(finding))
+            finding_row(finding, frame)
             for finding in frame.verdict.findings
             if finding.server == self._target.server and self._target.rank in finding.ranks
         ]
-        return Page(page.head, (*own, *self._charts(frame), *page.rows))
+        *head, titles = page.head
+        return Page(tuple(head), (*own, *self._charts(frame), Row(titles), *page.rows))
 
     def _charts(self, frame: Frame) -> tuple[Row, ...]:
         def trail(name: str) -> Chart:
-            title, label = _CHARTS[name]
-            return Chart(title, frame.trails.values(*self._target, name), label)
+            title, label, unit = _CHARTS[name]
+            return Chart(title, frame.trails.values(*self._target, name), label, unit=unit)
 
         charts = chart_pairs([trail(name) for name in _CHARTS], frame.width, _CHART_HEIGHT, frame.glyphs)
         return tuple(Row(text_line) for text_line in (*charts, line(" " * frame.width)))
@@ -57,10 +59,10 @@ def _tokens(value: float) -> str:
 
 
 _CHARTS = {
-    "hbm.process": ("GPU memory of the process", _gib),
-    "host.anon": ("anonymous host memory", _size),
-    "l1.used": ("L1 tokens used", _tokens),
-    "l2.used": ("L2 tokens used", _tokens),
-    "rate.backup": ("L1>L2 backup", _rate),
-    "rate.load_back": ("L2>L1 load-back", _rate),
+    "hbm.process": ("GPU memory of the process", _gib, numbers.GIB),
+    "host.anon": ("anonymous host memory", _size, 1.0),
+    "l1.used": ("L1 tokens used", _tokens, 1.0),
+    "l2.used": ("L2 tokens used", _tokens, 1.0),
+    "rate.backup": ("L1>L2 backup", _rate, 1.0),
+    "rate.load_back": ("L2>L1 load-back", _rate, 1.0),
 }

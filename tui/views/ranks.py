@@ -36,9 +36,10 @@ class RanksView:
         whole = page._replace(tail=draw_findings(verdict, width, glyphs, frame.differences))
         if frame.height is None:
             return whole
-        room = rows_of_both(frame.height, whole) - min(len(whole.rows), most_rows(frame.height, whole))
-        if len(whole.tail or ()) <= room:
+        both = rows_of_both(frame.height, whole)
+        if len(whole.rows) + len(whole.tail or ()) <= both:
             return whole
+        room = both - min(len(whole.rows), most_rows(frame.height, whole))
         return page._replace(tail=draw_findings(verdict, width, glyphs, frame.differences, room))
 
 

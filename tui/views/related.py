@@ -14,10 +14,11 @@ def related(frame: Frame, *prefixes: str) -> tuple[Row, ...]:
     if not found:
         mark = frame.glyphs.marks["ok"]
         return (Row(fit(line(Span(f" {mark} no finding about this", "muted")), frame.width)),)
-    return tuple(_row(finding, frame) for finding in found)
+    return tuple(finding_row(finding, frame) for finding in found)
 
 
-def _row(finding: Finding, frame: Frame) -> Row:
+def finding_row(finding: Finding, frame: Frame) -> Row:
+    """One line: mark, code, ranks and message."""
     where = rank_span(finding.ranks)
     text = line(
         " ",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ranktop.reconcile.verdict import Acceptance, ServerVerdict
+from ranktop.reconcile.verdict import ServerVerdict
 from tui.draw import numbers
 from tui.draw.beside import beside
 from tui.draw.chart import Chart
@@ -39,7 +39,7 @@ class ServiceView:
 
 def _server(server: ServerVerdict, frame: Frame) -> list[TextLine]:
     service, missing = server.service, frame.glyphs.missing
-    counts = (("running", service.running), ("queued", service.queued), ("http", service.http_active))
+    counts = (("running", service.running), ("queued", service.queued), ("http active", service.http_active))
     spans: list[Span | str] = [" ", Span(plain(server.id), "strong")]
     spans += [Span("   output ", "muted"), _amount(service.tokens_per_second, " tok/s", missing)]
     for name, count in counts:
@@ -75,14 +75,16 @@ def _load(server: ServerVerdict, missing: str) -> list[TextLine]:
         "prompt": _amount(load.prompt_tokens_per_second, " tok/s", missing),
         "mean in queue": numbers.seconds(load.mean_queue_seconds, missing),
         "retracted / aborted": failed,
-        "accepted a step": _accepted(server.acceptance, missing),
+        "accepted a step": _accepted(server, missing),
     }
     return [line(" ", Span(left(name, 20), "muted"), text) for name, text in facts.items()]
 
 
-def _accepted(told: Acceptance, missing: str) -> str:
+def _accepted(server: ServerVerdict, missing: str) -> str:
+    told = server.acceptance
     if told.length_tokens is None:
-        return missing
+        is_off = server.plan is not None and not server.plan.launch.speculative
+        return f"{missing} (no speculation)" if is_off else missing
     ratio = "" if told.ratio is None else f" ({numbers.percent(told.ratio, missing)} %)"
     return f"{told.length_tokens:.2f} tok{ratio}"
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import textwrap
+
 from ranktop.clock import duration
+from ranktop.sample import SourceState
 from tui.draw.own import own_lines
-from tui.draw.spans import Span, plain
-from tui.draw.table import Cell, Col, table
+from tui.draw.spans import Span, TextLine, fit, line, plain
+from tui.draw.table import Cell, Col, Table
 from tui.views.view import Frame, Page, Row
 
 _COLUMNS = (
@@ -20,6 +23,11 @@ _COLUMNS = (
 _ROLES = {"ok": "text", "no_data": "muted", "stale": "warn", "error": "warn"}
 
 
+_WORDS = {"no_data": "not here"}
+_NARROWEST = 36
+"""Cells of the last column from which on its text is wrapped there, and not on lines of its own below."""
+
+
 class SourcesView:
     """Where every number comes from, and which numbers are blind now."""
 
@@ -27,23 +35,34 @@ class SourcesView:
     name = "sources"
 
     def draw(self, frame: Frame) -> Page:
-        now, missing = frame.verdict.sample.at_unix_seconds, frame.glyphs.missing
-        rows: list[list[Cell]] = []
-        for state in frame.verdict.sample.sources:
-            role = _ROLES[state.state]
-            age = missing if state.at_unix_seconds is None else duration(max(0.0, now - state.at_unix_seconds))
-            took = missing if state.took_seconds is None else f"{state.took_seconds * 1000:.1f}"
-            rows.append(
-                [
-                    Span(state.name, "strong"),
-                    Span(plain(state.server or "this node"), "muted"),
-                    Span(state.state, role),
-                    Span(age, role),
-                    Span(duration(state.period_seconds), "muted"),
-                    Span(took, "muted"),
-                    Span(plain(state.detail), role),
-                ]
-            )
-        header, body = table(_COLUMNS, rows, frame.width, frame.glyphs.more)
-        own = own_lines(frame.own, frame.width, missing, frame.glyphs.more) if frame.own is not None else ()
-        return Page((*own, header), tuple(Row(text_line) for text_line in body))
+        shown = Table(_COLUMNS, frame.width, frame.glyphs.more)
+        more, missing = frame.glyphs.more, frame.glyphs.missing
+        own = own_lines(frame.own, frame.width, missing, more) if frame.own is not None else ()
+        rows = [Row(text_line) for state in frame.verdict.sample.sources for text_line in _lines(state, shown, frame)]
+        return Page((*own, shown.header), tuple(rows))
+
+
+def _lines(state: SourceState, shown: Table, frame: Frame) -> list[TextLine]:
+    """One line, and more where what came back is longer: it is the reason why a column is empty."""
+    now, missing = frame.verdict.sample.at_unix_seconds, frame.glyphs.missing
+    role = _ROLES[state.state]
+    age = missing if state.at_unix_seconds is None else duration(max(0.0, now - state.at_unix_seconds))
+    took = missing if state.took_seconds is None else f"{state.took_seconds * 1000:.1f}"
+    told = plain(state.detail).removeprefix(f"{state.server} ")
+    room = shown.room_of(_COLUMNS[-1].title)
+    is_below = len(told) > room and room < _NARROWEST
+    pieces = textwrap.wrap(told, max(8, frame.width - 4) if is_below else room) or [""]
+    cells: list[Cell] = [
+        Span(state.name, "strong"),
+        Span(plain(state.server or "this node"), "muted"),
+        Span(_WORDS.get(state.state, state.state), role),
+        Span(age, role),
+        Span(duration(state.period_seconds), "muted"),
+        Span(took, "muted"),
+    ]
+    if is_below:
+        below = (line("   ", Span(piece, role)) for piece in pieces)
+        return [shown.row([*cells, ""]), *(fit(one, frame.width, frame.glyphs.more) for one in below)]
+    first, *others = pieces
+    blanks: list[Cell] = [""] * len(cells)
+    return [shown.row([*cells, Span(first, role)]), *(shown.row([*blanks, Span(piece, role)]) for piece in others)]

@@ -13,7 +13,7 @@ from tui.draw.spans import Span, TextLine, fit, left, line, plain, right
 from tui.views.columns import tag_width
 from tui.views.related import related
 from tui.views.tier_tokens import ledger_lines, read_lines, traffic_lines
-from tui.views.view import Frame, Page, Row
+from tui.views.view import Frame, Page, Row, is_gone
 
 _CHART_HEIGHT = 7
 
@@ -119,5 +119,6 @@ def _occupancy_row(rank: RankVerdict, wide: int, cells: int, frame: Frame) -> Te
         Span(filled, "bar"),
         Span(rest, "faint"),
         Span(f" of {tokens('l2.total')}", "muted"),
+        Span("  no process" if is_gone(rank, frame.verdict) else "", "warn"),
     )
-    return fit(row, frame.width)
+    return fit(row, frame.width, frame.glyphs.more)

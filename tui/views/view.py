@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
 from ranktop.finding import Finding
-from ranktop.reconcile.verdict import Verdict
+from ranktop.reconcile.verdict import RankVerdict, Verdict
 from tui.draw.glyphs import Glyphs
 from tui.draw.spans import TextLine
 from tui.eventlog import Happening
@@ -128,9 +128,34 @@ def most_rows(height: int, page: Page) -> int:
     return max(0, room - min(len(page.tail or ()), max(2, room * 2 // 5)))
 
 
+def draw_page(view: View, frame: Frame, has_bar: bool = False) -> tuple[Page, bool]:
+    """The page, narrower by one cell while it scrolls, as its bar stands there; and whether it does.
+
+    `has_bar` is of the frame before. What fits without that cell fits with it, so no page goes to and fro.
+    """
+    page = view.draw(frame._replace(width=max(1, frame.width - has_bar)))
+    if has_bar != _scrolls(frame.height or 0, page):
+        has_bar = not has_bar
+        page = view.draw(frame._replace(width=max(1, frame.width - has_bar)))
+    return page, has_bar
+
+
+def _scrolls(height: int, page: Page) -> bool:
+    """Whether rows or tail are more than a page of that height shows."""
+    if page.tail is None:
+        return len(page.rows) > height - len(page.head)
+    most = most_rows(height, page)
+    return len(page.rows) > most or len(page.tail) > rows_of_both(height, page) - min(len(page.rows), most)
+
+
 def rows_of_both(height: int, page: Page) -> int:
     """What rows and tail share."""
     return height - len(page.head) - len(page.tail_head)
+
+
+def is_gone(rank: RankVerdict, verdict: Verdict) -> bool:
+    """Its process is not there, those of other ranks of its server are: what a page still says of it is old."""
+    return rank.pid is None and any(one.pid is not None for one in verdict.ranks if one.server == rank.server)
 
 
 class View(Protocol):

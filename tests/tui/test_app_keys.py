@@ -1,0 +1,118 @@
+"""Keys that open, filter, sort and move, through Pilot."""
+
+from __future__ import annotations
+
+import pytest
+
+from support import samples
+from support.app import breach, make_app
+from support.feed import StoryFeed
+from support.screen_text import screen_text
+from tui.screens.help import HelpScreen
+
+pytestmark = pytest.mark.usefixtures("utc")
+
+
+async def test_enter_opens_a_rank_and_escape_leaves_it() -> None:
+    app = make_app(StoryFeed([samples.healthy()]))
+    async with app.run_test(size=(160, 45)) as pilot:
+        await pilot.pause()
+        await pilot.press("down", "down", "down", "enter")
+        await pilot.pause()
+        assert "TP2  127.0.0.1:30000  pid 4244" in screen_text(app)
+        assert "GPU memory of the process" in screen_text(app)
+        await pilot.press("escape")
+        await pilot.pause()
+        assert "hits –" in screen_text(app)
+
+
+async def test_enter_opens_a_finding_with_its_evidence() -> None:
+    app = make_app(StoryFeed([breach(samples.healthy())]))
+    async with app.run_test(size=(120, 45)) as pilot:
+        await pilot.pause()
+        await pilot.press("end", "up", "enter")
+        await pilot.pause()
+        text = screen_text(app)
+    assert "HOST-POOL-OVER" in text
+    assert "difference_bytes" in text
+    assert "11,999,989,760" in text
+    assert "measured" in text
+
+
+async def test_the_filter_keeps_ranks_and_escape_takes_it_off() -> None:
+    app = make_app(StoryFeed([samples.healthy()]))
+    async with app.run_test(size=(160, 45)) as pilot:
+        await pilot.pause()
+        await pilot.press("slash", "t", "p", "5", "enter")
+        await pilot.pause()
+        assert screen_text(app).count("120.00/120.00") == 1
+        await pilot.press("escape")
+        await pilot.pause()
+        assert screen_text(app).count("120.00/120.00") == 8
+
+
+async def test_s_sorts() -> None:
+    app = make_app(StoryFeed([samples.healthy()]))
+    async with app.run_test(size=(160, 45)) as pilot:
+        await pilot.pause()
+        await pilot.press("s")
+        await pilot.pause()
+        assert "statev" in screen_text(app)
+        await pilot.press("s")
+        await pilot.pause()
+        assert "HBM GiBv" in screen_text(app)
+        await pilot.press("S")
+        await pilot.pause()
+        assert "HBM GiB^" in screen_text(app)
+
+
+async def test_budget_walks_through_the_ranks() -> None:
+    app = make_app(StoryFeed([samples.healthy()]))
+    async with app.run_test(size=(120, 45)) as pilot:
+        await pilot.pause()
+        await pilot.press("2", "greater_than_sign")
+        await pilot.pause()
+        assert "TP1  127.0.0.1:30000  pid 4243" in screen_text(app)
+        await pilot.press("less_than_sign", "less_than_sign")
+        await pilot.pause()
+        assert "TP7  127.0.0.1:30000  pid 4249" in screen_text(app)
+
+
+async def test_help_lists_the_keys_and_closes_again() -> None:
+    feed = StoryFeed([samples.healthy()])
+    app = make_app(feed)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("question_mark")
+        assert isinstance(app.screen, HelpScreen)
+        asked = feed.asked
+        await pilot.pause(1.1)
+        assert feed.asked > asked, "a modal must not stop the sampling"
+        await pilot.press("escape")
+        assert not isinstance(app.screen, HelpScreen)
+
+
+async def test_the_theme_key_goes_round() -> None:
+    app = make_app(StoryFeed([samples.healthy()]))
+    async with app.run_test(size=(80, 24)) as pilot:
+        assert app.theme == "night"
+        await pilot.press("T")
+        assert app.theme == "day"
+        await pilot.press("T")
+        assert app.theme == "night"
+
+
+async def test_the_cursor_takes_the_screen_along() -> None:
+    app = make_app(StoryFeed([samples.healthy()]))
+    async with app.run_test(size=(80, 14)) as pilot:
+        await pilot.pause()
+        assert "TP7" not in screen_text(app)
+        await pilot.press("end")
+        await pilot.pause()
+        assert "TP7" in screen_text(app)
+        assert "TP0" not in screen_text(app)
+        await pilot.press("home")
+        await pilot.pause()
+        assert "TP0" in screen_text(app)
+        await pilot.press("pagedown", "pagedown", "pagedown")
+        await pilot.pause()
+        assert "TP0" not in screen_text(app)

@@ -1,0 +1,176 @@
+"""What a tired reader would stumble over: cut words, empty places without a reason, colours that say another thing."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from ranktop.finding import Finding
+from ranktop.reconcile import Reconciler, Verdict
+from ranktop.reconcile.verdict import RankVerdict, TierShares
+from ranktop.sample import SourceState
+from support import samples
+from support.app import breach, make_app, troubled
+from support.feed import StoryFeed
+from support.pages import page, rows, text
+from tui.draw.chart import Chart, draw_chart
+from tui.draw.glyphs import UNICODE
+from tui.draw.numbers import GIB
+from tui.draw.spans import width
+from tui.screens.help import help_lines
+from tui.views.budget import BudgetView
+from tui.views.layers import LayersView
+from tui.views.node_rows import draw_host, draw_tiers
+from tui.views.rank_detail import RankDetail
+from tui.views.ranks import RanksView
+from tui.views.service import ServiceView
+from tui.views.sources import SourcesView
+from tui.views.tiers import TiersView
+from tui.views.view import RankTarget
+from tui.widgets.lines import Lines
+
+LONG = "127.0.0.1:30000 is no PD prefill server: it has no bootstrap port, so no rank of it can be registered anywhere"
+
+
+def healthy() -> Verdict:
+    return Reconciler().update(samples.healthy())
+
+
+@pytest.mark.parametrize("key", ["1", "2", "3", "7", "8", "9"])
+@pytest.mark.parametrize("size", [(80, 12), (80, 24), (120, 40)])
+async def test_a_scroll_bar_hides_no_letter(key: str, size: tuple[int, int]) -> None:
+    app = make_app(StoryFeed(troubled))
+    async with app.run_test(size=size) as pilot:
+        await pilot.pause()
+        await pilot.press(key)
+        await pilot.pause()
+        for part, lines in (("body", app._main._page.rows), ("tail", app._main._page.tail or ())):
+            room = app._main.query_one(f"#{part}", Lines).size.width
+            assert [row for row in lines if width(row.line) > room] == []
+
+
+async def test_the_cell_of_the_bar_is_used_where_nothing_scrolls() -> None:
+    app = make_app(StoryFeed([samples.healthy()]))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        await pilot.press("2")
+        await pilot.pause()
+        assert {width(row.line) for row in app._main._page.rows} == {79}
+        await pilot.press("4")
+        await pilot.pause()
+        assert {width(row.line) for row in app._main._page.rows} == {80}
+
+
+def test_help_is_whole() -> None:
+    what = "what if: another size, ratio or rank count beside the present one, over the flags of the launch that runs"
+    lines = [text(each) for each in help_lines([("w", what), ("q", "quit")], UNICODE)]
+    assert max(map(len, lines)) <= 75
+    assert " ".join(" ".join(lines).split()).startswith(f"w {what} q quit")
+
+
+def test_every_numa_node_or_the_tightest() -> None:
+    verdict = healthy()
+    assert "   free n0 80.0 n1 90.0 GB" in text(draw_host(verdict, 120, UNICODE))
+    like = verdict.node.line("numa.1.headroom")
+    more = (replace(like, line=f"numa.{node}.headroom", seen=1e9 * (20 - node)) for node in range(2, 8))
+    many = replace(verdict, node=replace(verdict.node, lines=(*verdict.node.lines, *more)))
+    assert "   least free n7 13.0 GB" in text(draw_host(many, 120, UNICODE))
+    assert "n7 13.0 GB" in text(draw_host(many, 180, UNICODE))
+    assert "least" not in text(draw_host(many, 180, UNICODE))
+    bare = replace(verdict.node, lines=tuple(one for one in verdict.node.lines if not one.line.startswith("numa.")))
+    assert "free n" not in text(draw_host(replace(verdict, node=bare), 120, UNICODE))
+
+
+def test_hits_that_cannot_be_told_say_why() -> None:
+    none = replace(healthy(), tiers=TierShares(source="reported", window_tokens=0, detail="no prefill in the window"))
+    assert "hits – (no prefill in the window)" in text(draw_tiers(none, 120, UNICODE))
+    miss = replace(none, tiers=TierShares(miss=0.25, detail="no breakdown by tier"))
+    assert "hits L1 –  L2 –  L3 –  miss 25.0  %" in text(draw_tiers(miss, 120, UNICODE))
+
+
+@pytest.mark.parametrize("cells", [80, 100, 120, 200])
+def test_a_source_says_all_of_what_came_back(cells: int) -> None:
+    verdict = healthy()
+    states = (*verdict.sample.sources, SourceState("bootstrap", "no_data", server=samples.SERVER, detail=LONG))
+    shown = rows(SourcesView(), replace(verdict, sample=replace(verdict.sample, sources=states)), cells)
+    at = next(number for number, row in enumerate(shown) if row.startswith(" bootstrap"))
+    assert "not here" in shown[at]
+    assert "no_data" not in shown[at]
+    told = " ".join(" ".join(shown[at:]).split())
+    for word in LONG.removeprefix("127.0.0.1:30000 ").split():
+        assert word in told
+    assert "…" not in told
+    assert max(map(len, shown)) <= cells
+
+
+def test_an_axis_ends_at_a_round_number_of_its_unit() -> None:
+    chart = Chart("hbm", [96.8 * GIB], lambda value: f"{value / GIB:.1f} GiB", unit=GIB)
+    assert text(draw_chart(chart, 60, 6, UNICODE)[1]).startswith("100.0 GiB")
+
+
+def test_the_findings_of_a_rank_have_their_mark_and_colour() -> None:
+    verdict = Reconciler().update(breach(samples.healthy()))
+    drawn = page(RankDetail(RankTarget(samples.SERVER, "TP3")), verdict, 60)
+    first = drawn.rows[0].line
+    assert text(first).startswith(" ■ HOST-POOL-OVER")
+    assert text(first).rstrip().endswith("…"), "that it is cut can be seen"
+    assert first[0].role == "breach"
+
+
+def test_the_titles_of_a_rank_s_table_stand_above_it() -> None:
+    shown = rows(RankDetail(RankTarget(samples.SERVER, "TP3")), healthy())
+    at = next(number for number, row in enumerate(shown) if row.startswith(" line "))
+    assert shown[at + 1] == " GPU memory (GiB)"
+
+
+def test_layers_that_breach_the_plan_are_not_drawn_as_if_they_held_it() -> None:
+    verdict = healthy()
+    wrong = Finding("LAYER-RANGE", "breach", "owns layers [0,79)", server=samples.SERVER, rank="TP4", ranks=("TP4",))
+
+    def logged(rank: RankVerdict) -> RankVerdict:
+        lines = (replace(one, seen=79) if one.line == "layers.owned" else one for one in rank.lines)
+        return replace(rank, lines=tuple(lines)) if rank.rank == "TP4" else rank
+
+    shown = replace(verdict, findings=(wrong,), ranks=tuple(map(logged, verdict.ranks)))
+    by_rank = {text(row.line).split()[0]: row.line for row in page(LayersView(), shown, 120).rows if row.target}
+    assert "79/78" in text(by_rank["TP4"])
+    assert {span.role for span in by_rank["TP4"] if "█" in span.text or "79/78" in span.text} == {"breach"}
+    assert "LAYER-RANGE" in text(by_rank["TP4"])
+    assert {span.role for span in by_rank["TP3"] if "█" in span.text} == {"accent"}
+    assert "/78" not in text(by_rank["TP3"])
+
+
+def test_a_rank_without_a_process_is_not_drawn_as_one_that_reports() -> None:
+    verdict = Reconciler().update(samples.without_rank(samples.healthy(), 5))
+    shown = rows(TiersView(), verdict)
+    assert [row for row in shown if row.endswith("no process")] == [row for row in shown if row.startswith(" TP5 ")]
+    remote = tuple(replace(rank, pid=None) for rank in verdict.ranks)
+    assert not any("no process" in row for row in rows(TiersView(), replace(verdict, ranks=remote)))
+
+
+def test_no_acceptance_says_why() -> None:
+    shown = rows(ServiceView(), healthy())
+    assert any(row.endswith("accepted a step     – (no speculation)") for row in shown)
+    assert any("http active" in row for row in shown)
+
+
+@pytest.mark.parametrize(("height", "is_whole"), [(38, True), (20, True), (15, False)])
+def test_a_note_is_whole_where_there_is_room(height: int, is_whole: bool) -> None:
+    message = (
+        "L2 counters of 8 ranks are one series: " + "tokens were divided by the ranks of a group, " * 3 + "all of them"
+    )
+    verdict = replace(healthy(), findings=(Finding("METRICS-DEDUP", "info", message, server=samples.SERVER),))
+    tail = page(RanksView(), verdict, 120, height).tail
+    assert tail is not None
+    told = " ".join(" ".join(text(row.line) for row in tail).split())
+    assert told.endswith("all of them") is is_whole
+    assert ("…" in told) is not is_whole
+
+
+def test_the_status_outlives_the_source_on_a_narrow_screen() -> None:
+    for cells in (79, 120):
+        assert "status" in rows(BudgetView(), healthy(), cells)[2]
+        assert "source" in rows(BudgetView(), healthy(), cells)[2]
+    narrow = rows(BudgetView(), healthy(), 72)[2]
+    assert "status" in narrow
+    assert "source" not in narrow
