@@ -69,6 +69,25 @@ def test_a_scenario_is_sound(scenario: Scenario) -> None:
     assert (plan.node.allocated_bytes or 0) < 0.6e9
 
 
+@pytest.mark.parametrize("ranks", [16, 32, 64])
+def test_a_scenario_on_a_larger_host(ranks: int) -> None:
+    wide, plain = find_scenario(f"pod-oom:{ranks}@0.5.23"), SCENARIOS["pod-oom"]
+    assert wide is not None
+    assert (wide.launch.tp_size, wide.launch.gpus, wide.launch.version) == (ranks, ranks, "0.5.23")
+    plan = demo_plan(wide.launch)
+    assert len(plan.ranks) == ranks
+    assert [entry.message for entry in plan.eligibility if entry.verdict == "rejected"] == []
+    assert plain.host.pod_limit_gb is not None
+    assert (
+        wide.host.total_gb / plain.host.total_gb == (wide.host.pod_limit_gb or 0) / plain.host.pod_limit_gb == ranks / 8
+    )
+
+
+@pytest.mark.parametrize("name", ["healthy:7", "healthy:128", "healthy:x", "cp1-fallback:16", "none:16"])
+def test_no_such_larger_host(name: str) -> None:
+    assert find_scenario(name) is None
+
+
 @e2e
 def test_pod_oom_kills_a_rank_and_the_kernel_says_so() -> None:
     with DemoNode("pod-oom", speed=10.0) as node:

@@ -36,6 +36,18 @@ def test_every_rank_has_every_line_once() -> None:
             assert line.seen is None or line.source, f"{line.line} has no source"
 
 
+def test_a_server_that_runs_and_sleeps_in_turns_keeps_its_plan() -> None:
+    def in_state(state: str, second: float) -> Sample:
+        sample = samples.healthy(second)
+        assert sample.processes is not None
+        servers = tuple(replace(server, state=state) for server in sample.processes.servers)
+        return replace(sample, processes=replace(sample.processes, servers=servers))
+
+    first, second = judge(in_state("S", 0.0), in_state("R", 1.0))
+    assert first.servers[0].plan is not None
+    assert second.servers[0].plan is first.servers[0].plan
+
+
 def test_without_sources_nothing_is_zero_and_nothing_is_fine() -> None:
     (verdict,) = judge(Sample(samples.START, 0.0, "node-a"))
     assert verdict.ranks == ()

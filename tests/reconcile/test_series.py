@@ -108,6 +108,25 @@ def test_a_window_takes_counters_as_gains_and_gauges_as_they_stand() -> None:
     assert seconds_between(after, before) is None
 
 
+def test_pages_of_the_same_series_share_an_index() -> None:
+    text = '*prompt_tokens_total {}\n*num_running_reqs{{tp_rank="0"}} {}'
+    first = Series(page(text.format(1, 2)))
+    second = Series(page(text.format(5, 3), at=5), first)
+    assert second.index is first.index
+    assert second.of_rank("sglang:num_running_reqs", RankTag(tp=0)) == Value(3.0)
+    assert second.since(first).total("sglang:prompt_tokens_total") == 4
+    other = Series(page(text.format(6, 3) + "\n*num_aborted_requests_total 2", at=9), second)
+    assert other.index is not first.index
+    gains = other.since(second)
+    assert (gains.total("sglang:prompt_tokens_total"), gains.total("sglang:num_aborted_requests_total")) == (1, 2)
+
+
+def test_counters_of_equal_labels_are_summed_before_they_are_compared() -> None:
+    twice = "*prompt_tokens_total 10\n*prompt_tokens_total 4"
+    gains = window(page(twice), page("*prompt_tokens_total 13\n*prompt_tokens_total 3", at=5))
+    assert gains.total("sglang:prompt_tokens_total") == 2
+
+
 @pytest.mark.parametrize(
     ("version", "row"),
     [("0.5.18", "0.5.18"), ("0.5.18.post1", "0.5.18"), ("0.6.0", "0.5.23"), ("0.5.1", None), ("x", None), (None, None)],
