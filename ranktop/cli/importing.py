@@ -7,7 +7,6 @@ import sys
 import threading
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
@@ -38,7 +37,7 @@ def tls_later() -> Generator[None]:
         sys.meta_path.remove(finder)
 
 
-class _NoTls(MetaPathFinder):
+class _NoTls:
     def __init__(self, thread: int) -> None:
         self._thread = thread
 
