@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from collectors import procfs
 from collectors.processes import ProcessesCollector, server_ids
 from ranktop.sample import Processes, SourceError
+from support.held import Held
 
 # All of them launch at the same address, and find each other.
 pytestmark = pytest.mark.xdist_group("processes")
@@ -44,17 +45,14 @@ class Tree:
             # In a pid namespace of their own they tell pids that are somebody else's here.
             if not before:
                 self.pids[title] = int(pid)
+        self._held = Held([self.pid, *self.pids.values()])
 
     @property
     def pid(self) -> int:
         return self.process.pid
 
     def kill(self) -> None:
-        for pid in {self.pid, *self.pids.values()}:
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                continue
+        self._held.kill()
         self.process.wait()
         assert self.process.stdout
         self.process.stdout.close()

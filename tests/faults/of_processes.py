@@ -20,6 +20,7 @@ from collectors.pools import PoolsCollector
 from collectors.processes import ProcessesCollector
 from faults.fault import Fault, Stage, Watched
 from ranktop.sample import RankProcess, Sample
+from support.held import Held
 from tui.views.rank_rows import _STATES
 
 _TREE = Path(__file__).parents[1] / "collectors" / "process_tree.py"
@@ -33,6 +34,7 @@ class TwoRanks:
     def __init__(self, port: int, linger: bool = False) -> None:
         self._launch = f"python -m sglang.launch_server --model-path a/b --tp-size 2 --port {port}"
         self._linger = linger
+        self._held = Held()
         self.start()
 
     def start(self) -> None:
@@ -44,6 +46,8 @@ class TwoRanks:
         assert self.process.stdout is not None
         told = [self.process.stdout.readline().strip().partition(" ") for _ in range(3)]
         self.pids = {title: int(pid) for pid, _, title in told}
+        for pid in {self.process.pid, *self.pids.values()}:
+            self._held.hold(pid)
 
     def rank(self, tp: int) -> int:
         return self.pids[_TITLE.format(tp)]
@@ -55,11 +59,7 @@ class TwoRanks:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        for pid in {self.process.pid, *self.pids.values()}:
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                continue
+        self._held.kill()
         self.process.wait()
         assert self.process.stdout is not None
         self.process.stdout.close()

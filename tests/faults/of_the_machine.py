@@ -117,7 +117,9 @@ def _on_a_terminal(*arguments: str) -> Generator[tuple[int, int]]:
     try:
         yield pid, terminal
     finally:
-        with suppress(ProcessLookupError, ChildProcessError):
+        with suppress(ChildProcessError):
+            # Refused where it was waited for already: its pid may be somebody else's.
+            os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
             os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
         with suppress(OSError):
