@@ -22,7 +22,7 @@ _SINGLE = frozenset((int, float, str, bool, bytes, type(None)))
 def changes(old: Any, new: Any) -> Change | None:
     """What makes `new` of `old`; None where they are equal."""
     kind = type(new)
-    if type(old) is not kind or kind in _SINGLE:
+    if type(old) is not kind:
         return None if old == new else [new]
     if issubclass(kind, Struct):
         names = kind.__struct_fields__

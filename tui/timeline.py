@@ -98,7 +98,7 @@ class LiveTimeline:
         else:
             run.add(at, self._packed(changes(self._newest, slim) or {}))
         self._newest = slim
-        while len(self._runs) > 1 and self._is_spare(self._runs[0]):
+        while len(self._runs) > 1 and self._has_a_spare_run():
             self._runs.popleft()
         severity = worst(verdict.findings)
         loud = severity if severity != "info" else None
@@ -120,9 +120,10 @@ class LiveTimeline:
     def marks(self) -> Sequence[Mark]:
         return tuple(self._marks)
 
-    def _is_spare(self, oldest: _Run) -> bool:
-        kept = sum(len(run.times) for run in self._runs)
-        return kept - len(oldest.times) >= self._seconds or self.kept_bytes > self._most_bytes
+    def _has_a_spare_run(self) -> bool:
+        """Whether what is left without the oldest one is enough, or with it too much."""
+        later = sum(len(run.times) for run in self._runs) - len(self._runs[0].times)
+        return later >= self._seconds or self.kept_bytes > self._most_bytes
 
     def _packed(self, value: Verdict | Change) -> bytes:
         return zlib.compress(self._encoder.encode(value), _LEVEL)

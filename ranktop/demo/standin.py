@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from collectors.placement import PERIOD_SECONDS
 from ranktop.clock import NodeClock, iso_utc
 from ranktop.demo import loglines, series, serverinfo
 from ranktop.demo.child import Child
@@ -27,8 +28,6 @@ from ranktop.sample.demo_state import DemoState
 
 _DECODE_LOG_TICKS = 4
 _MOST_AT_THE_DOOR = 60
-_SAMPLED_EVERY_SECONDS = 10.0
-"""Pages of pools, as `collectors/placement.py` does it."""
 
 
 class StandIn:
@@ -176,7 +175,7 @@ class StandIn:
             host=host,
             numa=simulated_numa(uses, scenario.host, host),
             gpus=simulated_gpus(scenario.launch.gpus, uses, self.sizes, self._since_settled, load),
-            placements={use.pid: (simulated_placement(use, now - now % _SAMPLED_EVERY_SECONDS),) for use in uses},
+            placements={use.pid: (simulated_placement(use, now - now % PERIOD_SECONDS),) for use in uses},
             cgroups={} if cgroup is None else {use.pid: cgroup for use in uses},
             kernel_lines=tuple(self._kernel_lines),
         )

@@ -27,7 +27,7 @@ class RankDigest(NamedTuple):
 class PageDigest(NamedTuple):
     """Two pages and their derivations, read with what the server says of itself (version, role)."""
 
-    previous: tuple[MetricsPage, Series] | None
+    previous: Series | None
     page: MetricsPage
     info: ServerInfo | None
     processes: int
@@ -54,12 +54,11 @@ def digest(known: PageDigest | None, page: MetricsPage, info: ServerInfo | None,
             return known
         previous = known.previous
     else:
-        previous = (known.page, known.series) if known is not None else None
+        previous = known.series if known is not None else None
     version = info.version if info is not None else None
     series = Series(page, known.series if known is not None else None)
     ranks = processes or max(1, len(series.ranks()))
-    before, before_series = previous or (None, None)
-    gains, seconds = series.since(before_series), seconds_between(before, page)
+    gains, seconds = series.since(previous), seconds_between(previous, series)
     return PageDigest(
         previous,
         page,

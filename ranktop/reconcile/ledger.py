@@ -130,7 +130,7 @@ def ledger(series: Series, at_monotonic_seconds: float, version: str | None, ran
 
     forward = [series.total(name) for name in _FORWARD_NAMES]
     return Ledger(
-        at_unix_seconds=series.at_unix_seconds or 0.0,
+        at_unix_seconds=series.at_unix_seconds,
         at_monotonic_seconds=at_monotonic_seconds,
         input_tokens=effective("input"),
         device_hit_tokens=effective("device_hit"),

@@ -5,6 +5,7 @@ A server's pages differ in their values every few seconds and in their series se
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -48,7 +49,6 @@ class PageIndex:
         """Whether two counters have the same labels: replicas behind one address."""
         self._by_rank: dict[str, dict[RankLabels, list[Place]]] = {}
         self._groups: dict[tuple[str, ...], Groups] = {}
-        self._peers: Counter[tuple[int, int]] | None = None
 
     def by_rank(self, name: str) -> dict[RankLabels, list[Place]]:
         """The places of a name by rank; series without rank labels are left out."""
@@ -74,6 +74,8 @@ class PageIndex:
 
     def peers(self, rank: RankLabels) -> int:
         """How many ranks that write the page share the rank's DP group and pipeline stage, itself among them."""
-        if self._peers is None:
-            self._peers = Counter((known.dp, known.pp) for known in self.by_rank(EVERY_RANK))
         return self._peers[rank.dp, rank.pp]
+
+    @functools.cached_property
+    def _peers(self) -> Counter[tuple[int, int]]:
+        return Counter((known.dp, known.pp) for known in self.by_rank(EVERY_RANK))

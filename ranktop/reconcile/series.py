@@ -28,17 +28,16 @@ class Value(Struct, frozen=True):
 class Series:
     """One page by name and rank. Rows of a priority class are left out: they break the total down."""
 
-    def __init__(self, page: MetricsPage | None, known: Series | None = None) -> None:
+    def __init__(self, page: MetricsPage, known: Series | None = None) -> None:
         """`known` is an earlier page of the same server, whose index serves this one too if it has the same series."""
-        points = page.points if page is not None else ()
-        keys = [key for key, _ in points]
+        keys = [key for key, _ in page.points]
         index = known.index if known is not None else None
         self.index = index if index is not None and index.keys == keys else PageIndex(keys)
-        self.at_unix_seconds = page.at_unix_seconds if page is not None else None
-        self._values: Sequence[float] = [value for _, value in points]
+        self.at_unix_seconds = page.at_unix_seconds
+        self._values: Sequence[float] = [value for _, value in page.points]
 
     @classmethod
-    def of(cls, index: PageIndex, values: Sequence[float], at_unix_seconds: float | None) -> Self:
+    def of(cls, index: PageIndex, values: Sequence[float], at_unix_seconds: float) -> Self:
         """The series of that index with these values."""
         made = cls.__new__(cls)
         made.index, made._values, made.at_unix_seconds = index, values, at_unix_seconds
@@ -171,7 +170,7 @@ def window(before: MetricsPage | None, after: MetricsPage) -> Series:
     return Series(after).since(Series(before) if before is not None else None)
 
 
-def seconds_between(before: MetricsPage | None, after: MetricsPage) -> float | None:
+def seconds_between(before: Series | MetricsPage | None, after: Series | MetricsPage) -> float | None:
     """Seconds between two pages, None without a page before or when the clock went back."""
     seconds = after.at_unix_seconds - before.at_unix_seconds if before is not None else 0.0
     return seconds if seconds > 0 else None

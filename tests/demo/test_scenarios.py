@@ -45,10 +45,6 @@ def _series(node: DemoNode) -> dict[str, float]:
     return {name: float(value) for name, _, value in pairs}
 
 
-def _total(series: dict[str, float], pattern: str) -> float:
-    return sum(value for name, value in series.items() if re.match(pattern, name))
-
-
 def _until(true: Callable[[], bool], within_seconds: float = 20.0) -> None:
     deadline = time.monotonic() + within_seconds
     while not true():
