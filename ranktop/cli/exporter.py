@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import ipaddress
 import ssl
-import threading
 import time
 from collections.abc import Callable, Generator
 from pathlib import Path
@@ -15,7 +14,7 @@ import click
 
 from ranktop.cli.errors import OK, UsageProblem
 from ranktop.cli.node_options import NodeOptions, make_feed, make_reconciler, node_options
-from ranktop.cli.stopping import until_a_signal
+from ranktop.cli.stopping import Stopped, until_a_signal
 
 if TYPE_CHECKING:
     from ranktop.exporter.page import Pages
@@ -78,7 +77,7 @@ def exporter(node: NodeOptions, listen: str, web_config: Path | None, recording:
     return OK
 
 
-def _every(seconds: float, step: Callable[[], None], stopped: threading.Event) -> None:
+def _every(seconds: float, step: Callable[[], None], stopped: Stopped) -> None:
     due = time.monotonic() + seconds
     while not stopped.wait(max(0.0, due - time.monotonic())):
         step()

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import click
 
+from ranktop.cli.stopping import Stopped
 from ranktop.clock import time_of_day
 from ranktop.finding import Finding
 from ranktop.printable import one_line
@@ -23,7 +23,7 @@ def watch_plainly(
     feed: SampleFeed,
     judge: Callable[[Sample], Verdict],
     recorder: Recorder | None,
-    stopped: threading.Event,
+    stopped: Stopped,
 ) -> None:
     """Until `stopped` is set."""
     open_before: dict[tuple[str, str | None], Finding] = {}
