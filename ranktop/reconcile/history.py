@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from array import array
 from bisect import bisect_left
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from msgspec import Struct
 
@@ -34,9 +34,10 @@ class _Kept:
         self._last = self._swept = -math.inf
         self.tracks: dict[LineKey, tuple[array[float], array[float]]] = {}
 
+    def is_due(self, now: float) -> bool:
+        return not 0 <= now - self._last < self._step_seconds
+
     def add(self, now: float, values: Mapping[LineKey, float]) -> None:
-        if 0 <= now - self._last < self._step_seconds:
-            return
         self._last = now
         for key, value in values.items():
             track = self.tracks.get(key)
@@ -65,15 +66,23 @@ class History:
     def __init__(self) -> None:
         self._fine = _Kept(0.0, _FINE_SECONDS)
         self._coarse = _Kept(STEP_SECONDS, KEEP_SECONDS)
+        self._seldom: Mapping[LineKey, float] = {}
 
-    def record(self, now: float, values: Mapping[LineKey, float]) -> None:
-        """Add one instant. Keys that stay away for the whole window are forgotten."""
+    def record(
+        self, now: float, values: Mapping[LineKey, float], seldom: Callable[[], Mapping[LineKey, float]] = dict
+    ) -> None:
+        """Add one instant. Keys that stay away for the whole window are forgotten.
+
+        `seldom` gives what is kept every ten seconds alone, and is asked then.
+        """
         self._fine.add(now, values)
-        self._coarse.add(now, values)
+        if self._coarse.is_due(now):
+            self._seldom = seldom()
+            self._coarse.add(now, {**values, **self._seldom})
 
     def track(self, key: LineKey, window_seconds: float) -> Track:
         """The last `window_seconds` of a line, as fine as it is kept. Empty when it was never seen."""
-        kept = self._fine if window_seconds <= _FINE_SECONDS else self._coarse
+        kept = self._fine if window_seconds <= _FINE_SECONDS and key not in self._seldom else self._coarse
         seconds, values = kept.tracks.get(key, (array("d"), array("d")))
         if not seconds:
             return Track((), ())

@@ -45,15 +45,16 @@ class ServerPhases(Struct, frozen=True, dict=True):
 
     def current(self, rank: str) -> str:
         """The furthest phase that the rank or its server has reached."""
-        return max(self._furthest.get(None, "start"), self._furthest.get(rank, "start"), key=PHASES.index)
+        furthest = self._furthest
+        return furthest[rank] if rank in furthest else furthest[None]
 
     @functools.cached_property
     def _furthest(self) -> dict[str | None, str]:
-        """By rank; None is the server."""
-        furthest: dict[str | None, str] = {}
+        """By rank, its server's phases among its own; None is the server."""
+        furthest: dict[str | None, str] = {None: "start"}
         for name, rank in self.reached:
             furthest[rank] = max(name, furthest.get(rank, "start"), key=PHASES.index)
-        return furthest
+        return {rank: max(phase, furthest[None], key=PHASES.index) for rank, phase in furthest.items()}
 
 
 def follow_phases(
@@ -106,9 +107,10 @@ def _follow(
         if now - first.at_unix_seconds >= wait:
             at = first.at_unix_seconds + wait
             reached["steady", None] = Phase("steady", at, server.id, source="inferred", at_or_before=first.at_or_before)
-    if len(reached) == len(before.reached) and not events:
+    main = main if main is not None else before.main
+    if main == before.main and reached == before.reached:
         return before
-    return ServerPhases(main if main is not None else before.main, reached)
+    return ServerPhases(main, reached)
 
 
 def _reach(reached: dict[tuple[str, str | None], Phase], event: Event, server: str) -> None:

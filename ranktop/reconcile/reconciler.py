@@ -28,7 +28,7 @@ from ranktop.reconcile.nodetotals import node_tiers, node_transfers
 from ranktop.reconcile.phases import ServerPhases, follow_phases, phase_list
 from ranktop.reconcile.plans import ServerPlan, plan_server
 from ranktop.reconcile.routers import RouterDigest, router_digest
-from ranktop.reconcile.rules import HISTORY_LINES, RULES, Context
+from ranktop.reconcile.rules import NODE_HISTORY, RANK_HISTORY, RULES, SELDOM_RANK_HISTORY, Context
 from ranktop.reconcile.serverpast import ServerPast
 from ranktop.reconcile.thresholds import Thresholds
 from ranktop.reconcile.tracking import Key, Open, track
@@ -146,7 +146,7 @@ class Reconciler:
             headline=sentence,
             headline_severity=severity,
             within_plan_since=self._within_plan_since,
-            phases=phase_list(self._phases),
+            phases=self._unchanged.of("phases", phase_list, self._phases),
             routers={url: told.latency for url, told in self._routers.items()},
         )
 
@@ -189,7 +189,11 @@ class Reconciler:
         now = sample.at_monotonic_seconds
         self._events.extend(sample.events)
         self._incidents.record(sample.events)
-        self._history.record(now, past_values(ranks, node) | counter_values(sample))
+        self._history.record(
+            now,
+            _rank_values(ranks, RANK_HISTORY) | _node_values(node) | counter_values(sample),
+            lambda: _rank_values(ranks, SELDOM_RANK_HISTORY),
+        )
         self._ready_since = {server.id: self._ready_since.get(server.id, now) for server in servers if server.is_ready}
         self._past.note_pages(now, self._digests)
         self._past.note_servers(sample, servers, ranks)
@@ -226,18 +230,19 @@ class Reconciler:
             self._within_plan_since = sample.at_unix_seconds
 
 
-def past_values(ranks: Sequence[RankVerdict], node: NodeVerdict) -> dict[LineKey, float]:
-    """The values of this update that rules may look back on; a line that was not seen is left out."""
-    values: dict[LineKey, float] = {}
-    for rank in ranks:
-        for name in HISTORY_LINES:
-            line = rank.line(name)
-            if line.seen is not None and not line.stale:
-                values[rank.server, rank.rank, name] = float(line.seen)
-    for line in node.lines:
-        if line.line in HISTORY_LINES and line.seen is not None:
-            values["", "", line.line] = float(line.seen)
-    return values
+def _rank_values(ranks: Sequence[RankVerdict], names: Sequence[str]) -> dict[LineKey, float]:
+    """A line that was not seen is left out."""
+    return {
+        (rank.server, rank.rank, name): float(line.seen)
+        for rank in ranks
+        for name in names
+        if (line := rank.line(name)).seen is not None and not line.stale
+    }
+
+
+def _node_values(node: NodeVerdict) -> dict[LineKey, float]:
+    lines = [node.line(name) for name in NODE_HISTORY]
+    return {("", "", line.line): float(line.seen) for line in lines if line.seen is not None}
 
 
 def _processes(sample: Sample, server: str) -> int:

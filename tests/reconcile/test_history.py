@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 
-from ranktop.reconcile.history import History
+from ranktop.reconcile.history import History, LineKey
 
 KEY = ("s", "TP0", "host.anon")
 OTHER = ("s", "TP1", "host.anon")
@@ -42,3 +42,18 @@ def test_a_gap_is_a_gap_and_a_lost_key_is_forgotten() -> None:
         history.record(float(second), {KEY: 1.0})
     assert history.track(OTHER, 120).seconds == ()
     assert history.track(("s", "TP9", "x"), 60).values == ()
+
+
+def test_what_is_kept_seldom_is_asked_for_every_ten_seconds_and_told_over_any_window() -> None:
+    history, asked = History(), list[float]()
+
+    def seldom() -> dict[LineKey, float]:
+        asked.append(1.0)
+        return {OTHER: 2.0}
+
+    for second in range(300):
+        history.record(float(second), {KEY: 1.0}, seldom)
+    assert len(asked) == 30
+    assert history.track(OTHER, 60).seconds == (230.0, 240.0, 250.0, 260.0, 270.0, 280.0, 290.0)
+    assert len(history.track(OTHER, 1e9).seconds) == 30
+    assert len(history.track(KEY, 60).seconds) == 61

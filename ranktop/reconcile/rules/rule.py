@@ -23,20 +23,11 @@ from ranktop.reconcile.thresholds import Thresholds
 from ranktop.reconcile.verdict import NodeVerdict, RankVerdict, ServerVerdict
 from ranktop.sample import Event, RequestRecord, Sample
 
-HISTORY_LINES = frozenset(
-    {
-        "host.available",
-        "host.anon",
-        "hbm.process",
-        "hbm.rest",
-        "l2.used",
-        "numa.local",
-        "host.pressure",
-        "requests.running",
-        "spec.accept_length",
-    }
-)
-"""Lines that some rule looks back on. A rule that needs another adds it here."""
+NODE_HISTORY = ("host.available", "host.pressure", "requests.running")
+RANK_HISTORY = ("host.anon",)
+"""Lines of the node and of ranks that some rule looks back on. A rule that needs another adds it here."""
+SELDOM_RANK_HISTORY = ("hbm.rest", "l2.used", "spec.accept_length")
+"""The same for windows of many minutes alone: kept every ten seconds."""
 
 
 class Context(Struct, frozen=True, dict=True):
@@ -51,7 +42,7 @@ class Context(Struct, frozen=True, dict=True):
     previous: Sample | None = None
     """The sample before this one, for counters of the host and of cgroups."""
     history: History = History()
-    """Past values of the lines that `HISTORY_LINES` names, as read at each update."""
+    """Past values of the lines that `NODE_HISTORY`, `RANK_HISTORY` and `SELDOM_RANK_HISTORY` name."""
     ledgers: Mapping[str, tuple[Ledger, ...]] = {}
     """By server: running totals at its pages of the last quarter of an hour, oldest first."""
     events: tuple[Event, ...] = ()
