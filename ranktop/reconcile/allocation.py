@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from ranktop.reconcile.headrooms import bound_node
-from ranktop.reconcile.verdict import RankVerdict
-from ranktop.sample import RankProcess, Sample
+from ranktop.reconcile.unchanged import Unchanged
+from ranktop.reconcile.verdict import Line, RankVerdict
+from ranktop.sample import Mapping, Sample
 
 
 class Pending(NamedTuple):
@@ -20,7 +22,7 @@ class Pending(NamedTuple):
     """The NUMA node that it is bound to, None where it is not or nothing tells."""
 
 
-def pending_pools(sample: Sample, ranks: tuple[RankVerdict, ...]) -> tuple[Pending, ...]:
+def pending_pools(sample: Sample, ranks: Sequence[RankVerdict], unchanged: Unchanged) -> tuple[Pending, ...]:
     """By rank whose maps are readable. A rank that is dead or ending allocates nothing any more."""
     processes = {rank.pid: rank for rank in sample.processes.ranks} if sample.processes else {}
     found: list[Pending] = []
@@ -28,24 +30,26 @@ def pending_pools(sample: Sample, ranks: tuple[RankVerdict, ...]) -> tuple[Pendi
         process = processes.get(rank.pid) if rank.pid is not None else None
         if process is None or process.pid not in sample.mappings or process.orphan or process.state in ("Z", "X"):
             continue
-        planned = pending = mapped = 0
-        for line in rank.pools:
-            if line.planned:
-                planned += int(line.planned)
-                if line.seen is None:
-                    pending += int(line.planned)
-                else:
-                    mapped += int(line.seen)
-        pending += max(0, mapped - resident) if (resident := _resident(sample, process)) is not None else 0
+        mappings, shared, huge = sample.mappings[process.pid], process.rss_shmem_bytes, process.hugetlb_bytes
+        planned, pending = unchanged.of(("pending", rank.pid), _bytes, rank.pools, mappings, shared, huge)
         node = bound_node(process, sample.numa or ()) if pending else None
-        found.append(Pending(rank.server, rank.rank, planned, min(planned, pending), node))
+        found.append(Pending(rank.server, rank.rank, planned, pending, node))
     return tuple(found)
 
 
-def _resident(sample: Sample, process: RankProcess) -> int | None:
-    """Resident pools of a rank; None where they cannot be told from its other memory."""
-    if process.rss_shmem_bytes is None:
-        return None
-    if any(mapping.kind == "private_thp" for mapping in sample.mappings[process.pid]):
-        return None
-    return process.rss_shmem_bytes + (process.hugetlb_bytes or 0)
+def _bytes(
+    pools: Sequence[Line], mappings: Sequence[Mapping], rss_shmem_bytes: int | None, hugetlb_bytes: int | None
+) -> tuple[int, int]:
+    """Planned, and of that what is not resident."""
+    planned = pending = mapped = 0
+    for line in pools:
+        if line.planned:
+            planned += int(line.planned)
+            if line.seen is None:
+                pending += int(line.planned)
+            else:
+                mapped += int(line.seen)
+    # Resident pools cannot be told from other memory where they are private.
+    if rss_shmem_bytes is not None and not any(mapping.kind == "private_thp" for mapping in mappings):
+        pending += max(0, mapped - rss_shmem_bytes - (hugetlb_bytes or 0))
+    return planned, min(planned, pending)

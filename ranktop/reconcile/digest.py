@@ -7,21 +7,12 @@ from typing import NamedTuple
 
 from ranktop.reconcile.lines.rates import Gains
 from ranktop.reconcile.pd import handoff
-from ranktop.reconcile.reported import Reported
 from ranktop.reconcile.series import Series, seconds_between
 from ranktop.reconcile.service import acceptance, load, service
 from ranktop.reconcile.tiers import host_bytes_per_token, tier_shares, transfer_rates
 from ranktop.reconcile.traffic import traffic
-from ranktop.reconcile.verdict import Acceptance, Handoff, Line, Load, Service, TierShares, Traffic, TransferRates
+from ranktop.reconcile.verdict import Acceptance, Handoff, Load, Service, TierShares, Traffic, TransferRates
 from ranktop.sample import MetricsPage, ServerInfo
-
-
-class RankDigest(NamedTuple):
-    """What two pages tell of one rank, and everything else that it was worked out from."""
-
-    inputs: tuple[object, ...]
-    said: Reported
-    lines: tuple[Line, ...]
 
 
 class PageDigest(NamedTuple):
@@ -40,8 +31,6 @@ class PageDigest(NamedTuple):
     acceptance: Acceptance
     traffic: Traffic
     handoff: Handoff
-    by_rank: dict[str, RankDigest]
-    """By rank tag, filled as ranks are judged."""
 
 
 def digest(known: PageDigest | None, page: MetricsPage, info: ServerInfo | None, processes: int) -> PageDigest:
@@ -73,5 +62,4 @@ def digest(known: PageDigest | None, page: MetricsPage, info: ServerInfo | None,
         acceptance(gains),
         traffic(gains, seconds, version, ranks),
         handoff(gains, seconds, info),
-        {},
     )

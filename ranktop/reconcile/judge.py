@@ -11,7 +11,7 @@ from ranktop.plan.plan import Plan
 from ranktop.reconcile.digest import PageDigest
 from ranktop.reconcile.eventlog import EventLog
 from ranktop.reconcile.lines.growth import with_pool_growth
-from ranktop.reconcile.lines.node import node_lines, request_lines
+from ranktop.reconcile.lines.node import node_lines, pool_bytes_by_node, pools_line, request_lines
 from ranktop.reconcile.logged import LoggedServer
 from ranktop.reconcile.plans import ServerPlan
 from ranktop.reconcile.prefetches import prefetches
@@ -69,7 +69,18 @@ def judge_servers(view: NodeView) -> tuple[ServerVerdict, ...]:
 def judge_node(view: NodeView, servers: Sequence[ServerVerdict], ranks: Sequence[RankVerdict]) -> NodeVerdict:
     """The node's lines."""
     plans = [server.plan for server in servers if server.plan is not None and server.pid is not None]
-    lines = (*node_lines(view.sample, plans, ranks, view.thresholds), *request_lines(servers))
+    pools = tuple([rank.pools for rank in ranks])
+    placements = tuple([view.sample.placements.get(rank.pid or 0, ()) for rank in ranks])
+    lines = (
+        *node_lines(
+            view.sample,
+            plans,
+            view.unchanged.of("node pools", pools_line, plans, pools),
+            view.unchanged.of("pools by node", pool_bytes_by_node, pools, placements),
+            view.thresholds,
+        ),
+        *request_lines(servers),
+    )
     return NodeVerdict(with_pool_growth(lines, ranks, view.shmem_before_bytes, view.sample.host))
 
 

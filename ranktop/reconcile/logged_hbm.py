@@ -11,7 +11,6 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 from ranktop.plan.plan import GIB
-from ranktop.reconcile.eventlog import EventLog
 from ranktop.sample import Event
 
 
@@ -23,22 +22,25 @@ class LoggedHbm(Struct, frozen=True):
     graphs_bytes: int | None = None
 
 
-def logged_hbm(log: EventLog, server: str, rank: str) -> LoggedHbm:
-    """From the newest start of the server."""
-    return LoggedHbm(
-        weights_bytes=_sum(log.all_of(server, "weights_end"), rank, "used_gib"),
-        kv_bytes=_sum(log.all_of(server, "l1_pool"), rank, "size_gib", "k_gib", "v_gib"),
-        graphs_bytes=_sum(log.all_of(server, "graph_end"), rank, "used_gib"),
-    )
+def logged_hbm(
+    weights_ends: Iterable[Event], l1_pools: Iterable[Event], graph_ends: Iterable[Event]
+) -> dict[str, LoggedHbm]:
+    """By rank, from these events of one server's newest start."""
+    weights = _sums(weights_ends, "used_gib")
+    kv = _sums(l1_pools, "size_gib", "k_gib", "v_gib")
+    graphs = _sums(graph_ends, "used_gib")
+    return {
+        rank: LoggedHbm(weights.get(rank), kv.get(rank), graphs.get(rank))
+        for rank in dict.fromkeys((*weights, *kv, *graphs))
+    }
 
 
-def _sum(events: Iterable[Event], rank: str, *fields: str) -> int | None:
-    """One rank without a tag is TP0."""
-    sizes = [
-        size
-        for event in events
-        if (event.rank or "TP0") == rank
-        for field in fields
-        if isinstance(size := event.fields.get(field), int | float)
-    ]
-    return round(sum(sizes) * GIB) if sizes else None
+def _sums(events: Iterable[Event], *fields: str) -> dict[str, int]:
+    """Bytes by rank. One rank without a tag is TP0."""
+    sizes: dict[str, float] = {}
+    for event in events:
+        for field in fields:
+            if isinstance(size := event.fields.get(field), int | float):
+                rank = event.rank or "TP0"
+                sizes[rank] = sizes.get(rank, 0.0) + size
+    return {rank: round(size * GIB) for rank, size in sizes.items()}

@@ -114,7 +114,7 @@ class Reconciler:
             returned=tuple(self._lives.returned.values()),
             stuck_since=self._lives.stuck_since,
             orphan_since=self._lives.orphan_since,
-            pending=pending_pools(sample, ranks),
+            pending=pending_pools(sample, ranks, self._unchanged),
             hbm=self._hbm,
             previous=self._previous,
             history=self._history,

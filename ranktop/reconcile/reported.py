@@ -33,34 +33,34 @@ def reported(series: Series | None, tag: RankTag, info: ServerInfo | None) -> Re
     if series is None:
         return _from_info(info)
     labels = labels_of(tag)
-    graphs = series.all_own("sglang:graph_memory_usage_gb", labels)
-    used = series.of_rank("sglang:kv_used_tokens", tag)
-
-    def tokens(name: str) -> int | None:
-        value = series.of_rank(f"sglang:{name}", tag)
-        return int(value.value) if value is not None else None
+    speaker = series.speaker(labels)
 
     def gauge(name: str) -> float | None:
-        value = series.of_rank(f"sglang:{name}", tag)
-        return value.value if value is not None else None
+        return series.own(name, speaker) if speaker is not None else None
 
-    own_memory = series.own("sglang:weight_memory_usage_gb", labels) is not None
+    def tokens(name: str) -> int | None:
+        value = gauge(name)
+        return int(value) if value is not None else None
+
+    graphs = series.all_own("sglang:graph_memory_usage_gb", labels)
+    own_weights = series.own("sglang:weight_memory_usage_gb", labels)
+    used = tokens("sglang:kv_used_tokens")
     fallback = _from_info(info)
     capacity = series.own("sglang:max_total_num_tokens", labels)
     return Reported(
-        weights_bytes=_gib(series.own("sglang:weight_memory_usage_gb", labels)) or fallback.weights_bytes,
+        weights_bytes=_gib(own_weights) or fallback.weights_bytes,
         kv_bytes=_gib(series.own("sglang:kv_cache_memory_usage_gb", labels)) or fallback.kv_bytes,
         graphs_bytes=_gib(sum(graphs)) if graphs else fallback.graphs_bytes,
-        memory_is_group=not own_memory and fallback.memory_is_group,
+        memory_is_group=own_weights is None and fallback.memory_is_group,
         l1_capacity_tokens=int(capacity) if capacity is not None else fallback.l1_capacity_tokens,
-        l1_used_tokens=int(used.value) if used is not None else None,
-        l1_evictable_tokens=tokens("kv_evictable_tokens"),
-        l1_available_tokens=tokens("kv_available_tokens"),
-        l2_used_tokens=tokens("hicache_host_used_tokens"),
-        l2_total_tokens=tokens("hicache_host_total_tokens"),
-        accept_length=gauge("spec_accept_length"),
-        accept_rate=gauge("spec_accept_rate"),
-        tokens_are_group=used is not None and used.group,
+        l1_used_tokens=used,
+        l1_evictable_tokens=tokens("sglang:kv_evictable_tokens"),
+        l1_available_tokens=tokens("sglang:kv_available_tokens"),
+        l2_used_tokens=tokens("sglang:hicache_host_used_tokens"),
+        l2_total_tokens=tokens("sglang:hicache_host_total_tokens"),
+        accept_length=gauge("sglang:spec_accept_length"),
+        accept_rate=gauge("sglang:spec_accept_rate"),
+        tokens_are_group=used is not None and speaker != labels,
     )
 
 

@@ -8,21 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Self
 
-from msgspec import Struct
-
 from ranktop.reconcile.pageindex import EVERY_RANK, Labels, PageIndex
-from ranktop.reconcile.ranklabels import RankLabels, labels_of, rank_of
-from ranktop.sample import MetricsPage, RankTag, SeriesKey
+from ranktop.reconcile.ranklabels import RankLabels, rank_of
+from ranktop.sample import MetricsPage, SeriesKey
 
 _STATS_RANKS = "sglang:num_running_reqs"
 _WITH_PID = "sglang:num_retracted_reqs"
-
-
-class Value(Struct, frozen=True):
-    """A value for a rank. `group`: it is that of the rank's group, not the rank's own."""
-
-    value: float
-    group: bool = False
 
 
 class Series:
@@ -62,9 +53,12 @@ class Series:
 
     def own(self, name: str, rank: RankLabels, **wanted: str) -> float | None:
         """The rank's own value of a scheduler series. None when the page has none, or several that differ."""
+        places = self.index.by_rank(name).get(rank, ())
+        if len(places) == 1 and not wanted:
+            return self._values[places[0][1]]
         values = {
             self._values[at]
-            for labels, at in self.index.by_rank(name).get(rank, ())
+            for labels, at in places
             if not wanted or all(labels.get(key) == text for key, text in wanted.items())
         }
         return values.pop() if len(values) == 1 else None
@@ -77,18 +71,13 @@ class Series:
         """The values at these places of the index."""
         return [self._values[place] for place in places]
 
-    def of_rank(self, name: str, tag: RankTag, **wanted: str) -> Value | None:
-        """The rank's own value, else that of its group's first visible stats rank (same dp and pp)."""
-        rank = labels_of(tag)
+    def speaker(self, rank: RankLabels) -> RankLabels | None:
+        """Whose gauges tell of the rank: its own, else those of its group's first visible stats rank (same dp and
+        pp). None where no rank of its group is visible."""
         visible = self.index.by_rank(_STATS_RANKS)
         if rank in visible or not visible:
-            own = self.own(name, rank, **wanted)
-            return Value(own) if own is not None else None
-        for peer in sorted(visible):
-            if (peer.dp, peer.pp) == (rank.dp, rank.pp):
-                value = self.own(name, peer, **wanted)
-                return Value(value, group=True) if value is not None else None
-        return None
+            return rank
+        return min((peer for peer in visible if (peer.dp, peer.pp) == (rank.dp, rank.pp)), default=None)
 
     def ranks(self) -> frozenset[RankLabels]:
         """Every rank that writes this page: its constants come from all of them in every version."""

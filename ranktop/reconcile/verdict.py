@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import functools
+from itertools import chain
 from typing import Literal
 
 from msgspec import Struct
 
 from ranktop.finding import Finding
+from ranktop.lazy import lazy
 from ranktop.plan.plan import Plan
 from ranktop.reconcile.calibration import Calibration
 from ranktop.sample import Sample
@@ -31,6 +32,23 @@ class Line(Struct, frozen=True, gc=False):
     group: bool = False
     """A value of the rank's group, not the rank's own."""
     stale: bool = False
+
+
+class LineGroup(Struct, frozen=True, dict=True):
+    """Lines that are made of the same things, and so stand still together."""
+
+    lines: tuple[Line, ...] = ()
+
+    @lazy
+    def by_name(self) -> dict[str, Line]:
+        return {line.line: line for line in self.lines}
+
+    def after(self, before: LineGroup) -> LineGroup:
+        """These lines, those that are equal being the very objects of before: less to compare and to keep."""
+        if len(before.lines) != len(self.lines):
+            return self
+        lines = tuple([was if was == now else now for was, now in zip(before.lines, self.lines, strict=True)])
+        return before if lines == before.lines else LineGroup(lines)
 
 
 class TierShares(Struct, frozen=True):
@@ -207,7 +225,7 @@ class PhasePeak(Struct, frozen=True, gc=False):
     gpu_bytes: int | None = None
 
 
-POOL_LINES = frozenset({"host.primary", "host.indexer", "host.draft", "host.draft_indexer"})
+POOL_LINES = ("host.primary", "host.indexer", "host.draft", "host.draft_indexer")
 
 
 class RankVerdict(Struct, frozen=True, dict=True):
@@ -220,21 +238,29 @@ class RankVerdict(Struct, frozen=True, dict=True):
     cuda_index: int | None
     numa: int | None
     state: str | None
-    lines: tuple[Line, ...] = ()
+    groups: tuple[LineGroup, ...] = ()
     peaks: tuple[PhasePeak, ...] = ()
+
+    @lazy
+    def lines(self) -> tuple[Line, ...]:
+        """All lines, in their order."""
+        return tuple(chain.from_iterable([group.lines for group in self.groups]))
 
     def line(self, name: str) -> Line:
         """The line of that name; an empty `unknown` one where the rank has none."""
         return self._by_name.get(name) or Line(name)
 
-    @functools.cached_property
+    @lazy
     def pools(self) -> tuple[Line, ...]:
         """The lines of its host pools (L2)."""
-        return tuple(line for line in self.lines if line.line in POOL_LINES)
+        return tuple([self._by_name[name] for name in POOL_LINES if name in self._by_name])
 
-    @functools.cached_property
+    @lazy
     def _by_name(self) -> dict[str, Line]:
-        return {line.line: line for line in self.lines}
+        found: dict[str, Line] = {}
+        for group in self.groups:
+            found |= group.by_name
+        return found
 
 
 class NodeVerdict(Struct, frozen=True, dict=True):
@@ -246,7 +272,7 @@ class NodeVerdict(Struct, frozen=True, dict=True):
         """The line of that name; an empty `unknown` one where the node has none."""
         return self._by_name.get(name) or Line(name)
 
-    @functools.cached_property
+    @lazy
     def _by_name(self) -> dict[str, Line]:
         return {line.line: line for line in self.lines}
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ranktop.reconcile.ranklabels import RankLabels
-from ranktop.reconcile.series import Series, Value, seconds_between, window
+from ranktop.reconcile.ranklabels import RankLabels, labels_of
+from ranktop.reconcile.series import Series, seconds_between, window
 from ranktop.reconcile.series_by_version import has_family, is_before, missing, nearest
 from ranktop.sample import RankTag
 from tests.reconcile.pages import page, sample_page
@@ -52,10 +52,11 @@ def test_ranks_of_genuine_pages(
 @pytest.mark.shared
 def test_a_hidden_rank_has_its_groups_value_and_its_own_constants(shared: Path) -> None:
     series = Series(sample_page(shared, "0.5.18_dp2_tp4_dpattention_default"))
-    assert series.of_rank("sglang:num_running_reqs", RankTag(dp=1, tp=2)) == Value(18.0)
-    assert series.of_rank("sglang:num_running_reqs", RankTag(dp=1, tp=3)) == Value(18.0, group=True)
+    assert series.speaker(RankLabels(1, 0, 2)) == RankLabels(1, 0, 2)
+    assert series.speaker(RankLabels(1, 0, 3)) == RankLabels(1, 0, 2)
+    assert series.own("sglang:num_running_reqs", RankLabels(1, 0, 2)) == 18
     assert series.own("sglang:max_total_num_tokens", RankLabels(1, 0, 3)) == 432000
-    assert series.of_rank("sglang:num_running_reqs", RankTag(dp=2, tp=4)) is None
+    assert series.speaker(RankLabels(2, 0, 4)) is None
     assert series.over_groups("sglang:num_running_reqs") == 36
 
 
@@ -67,7 +68,7 @@ def test_pids_of_stats_ranks(shared: Path) -> None:
 
 def test_a_bare_scheduler_is_tp0() -> None:
     series = Series(page('*num_running_reqs{tp_rank="0"} 3'))
-    assert series.of_rank("sglang:num_running_reqs", RankTag()) == Value(3.0)
+    assert series.own("sglang:num_running_reqs", labels_of(RankTag())) == 3
 
 
 def test_priority_rows_are_no_total() -> None:
@@ -79,8 +80,8 @@ def test_two_engines_that_differ_give_no_rank_value() -> None:
     text = '*{name}{{worker_addr="a",tp_rank="0"}} {a}\n*{name}{{worker_addr="b",tp_rank="0"}} {b}'
     same = Series(page(text.format(name="num_running_reqs", a=2, b=2)))
     differ = Series(page(text.format(name="num_running_reqs", a=2, b=3)))
-    assert same.of_rank("sglang:num_running_reqs", RankTag(tp=0)) == Value(2.0)
-    assert differ.of_rank("sglang:num_running_reqs", RankTag(tp=0)) is None
+    assert same.own("sglang:num_running_reqs", RankLabels(0, 0, 0)) == 2
+    assert differ.own("sglang:num_running_reqs", RankLabels(0, 0, 0)) is None
 
 
 def test_a_rank_label_that_is_no_number_is_no_rank() -> None:
@@ -113,7 +114,7 @@ def test_pages_of_the_same_series_share_an_index() -> None:
     first = Series(page(text.format(1, 2)))
     second = Series(page(text.format(5, 3), at=5), first)
     assert second.index is first.index
-    assert second.of_rank("sglang:num_running_reqs", RankTag(tp=0)) == Value(3.0)
+    assert second.own("sglang:num_running_reqs", RankLabels(0, 0, 0)) == 3
     assert second.since(first).total("sglang:prompt_tokens_total") == 4
     other = Series(page(text.format(6, 3) + "\n*num_aborted_requests_total 2", at=9), second)
     assert other.index is not first.index

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from ranktop.reconcile.allocation import pending_pools
 from ranktop.reconcile.history import History, Track
+from ranktop.reconcile.unchanged import Unchanged
 from ranktop.reconcile.windows import covers, gained, gained_lately, held, span_seconds, steady_rate
 from support import changes, samples
 
@@ -72,7 +73,7 @@ def test_pools_still_to_come_by_rank() -> None:
     sample = changes.ranks(sample, lambda rank: replace(rank, rss_shmem_bytes=100 * 10**9), 5)
     sample = changes.ranks(sample, lambda rank: replace(rank, state="Z"), 6)
     sample = replace(sample, mappings={pid: maps for pid, maps in sample.mappings.items() if pid != samples.pid_of(7)})
-    pending = {known.rank: known for known in pending_pools(sample, changes.judge([sample]).ranks)}
+    pending = {known.rank: known for known in pending_pools(sample, changes.judge([sample]).ranks, Unchanged())}
     assert set(pending) == {f"TP{tp}" for tp in range(6)}, "a zombie allocates nothing, unreadable maps tell nothing"
     assert (pending["TP0"].planned_bytes, pending["TP0"].pending_bytes) == (PRIMARY + INDEXER, 0)
     assert pending["TP2"].pending_bytes == INDEXER, "not mapped"
@@ -83,4 +84,4 @@ def test_private_pools_are_not_told_from_other_memory() -> None:
     sample = samples.healthy()
     private = {pid: tuple(replace(m, kind="private_thp") for m in maps) for pid, maps in sample.mappings.items()}
     sample = changes.ranks(replace(sample, mappings=private), lambda rank: replace(rank, rss_shmem_bytes=0))
-    assert {known.pending_bytes for known in pending_pools(sample, changes.judge([sample]).ranks)} == {0}
+    assert {known.pending_bytes for known in pending_pools(sample, changes.judge([sample]).ranks, Unchanged())} == {0}

@@ -9,6 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from ranktop.reconcile import Reconciler, Verdict
+from ranktop.reconcile.verdict import LineGroup
 from support import samples
 from tui.draw.glyphs import ASCII, UNICODE
 from tui.draw.spans import TextLine, width
@@ -81,7 +82,7 @@ def test_aged_values_are_marked() -> None:
 def test_what_only_the_log_says_is_not_drawn_as_read_now() -> None:
     found = verdict()
     lines = (replace(one, source="logged") if one.line == "host.primary" else one for one in found.ranks[5].lines)
-    ranks = (*found.ranks[:5], replace(found.ranks[5], lines=tuple(lines)), *found.ranks[6:])
+    ranks = (*found.ranks[:5], replace(found.ranks[5], groups=(LineGroup(tuple(lines)),)), *found.ranks[6:])
     rows = draw_grid(replace(found, ranks=ranks), 160, UNICODE).rows
     assert roles(rows[5].line, "~120.00/120.00") == {"muted"}
     assert roles(rows[5].line, "24.15/24.15") == {"text"}

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from ranktop.finding import Finding
 from ranktop.reconcile import Reconciler, Verdict
-from ranktop.reconcile.verdict import RankVerdict, TierShares
+from ranktop.reconcile.verdict import LineGroup, RankVerdict, TierShares
 from ranktop.sample import SourceState
 from support import samples
 from support.app import breach, make_app, troubled
@@ -129,7 +129,7 @@ def test_layers_that_breach_the_plan_are_not_drawn_as_if_they_held_it() -> None:
 
     def logged(rank: RankVerdict) -> RankVerdict:
         lines = (replace(one, seen=79) if one.line == "layers.owned" else one for one in rank.lines)
-        return replace(rank, lines=tuple(lines)) if rank.rank == "TP4" else rank
+        return replace(rank, groups=(LineGroup(tuple(lines)),)) if rank.rank == "TP4" else rank
 
     shown = replace(verdict, findings=(wrong,), ranks=tuple(map(logged, verdict.ranks)))
     by_rank = {text(row.line).split()[0]: row.line for row in page(LayersView(), shown, 120).rows if row.target}

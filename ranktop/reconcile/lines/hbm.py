@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import NamedTuple
 
 from ranktop.plan.plan import GIB, RankPlan
@@ -102,13 +103,19 @@ def hbm_lines(memory: GpuMemory, source: Source, told: ToldMemory) -> HbmLines:
     process = memory.process_bytes
     rest = process - told.bytes if process is not None and told.bytes is not None else None
     return HbmLines(
-        reading("hbm.total", memory.total_bytes, source=source, missing=memory.missing),
+        _total(memory.total_bytes, source, memory.missing),
         reading("hbm.free", memory.free_bytes, source=source, missing=memory.missing),
         reading("hbm.process", process, source=source, missing=memory.missing_process),
         *told[:5],
         reading("hbm.rest", rest, source="inferred", missing="needs NVML's process figure and SGLang's three"),
         _TORCH,
     )
+
+
+@functools.lru_cache(maxsize=64)
+def _total(total_bytes: int | None, source: Source, missing: str) -> Line:
+    """The same for all GPUs of a node, and all day."""
+    return reading("hbm.total", total_bytes, source=source, missing=missing)
 
 
 def _untold(name: str, planned: int | None) -> Line:

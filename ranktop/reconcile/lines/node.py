@@ -8,21 +8,28 @@ from ranktop.plan.plan import Plan
 from ranktop.reconcile.compare import compare, reading
 from ranktop.reconcile.headrooms import group_uses, node_headroom_bytes
 from ranktop.reconcile.thresholds import Thresholds
-from ranktop.reconcile.verdict import Line, RankVerdict, ServerVerdict, Source
-from ranktop.sample import Host, NumaNode, Sample
+from ranktop.reconcile.verdict import Line, ServerVerdict, Source
+from ranktop.sample import Host, NumaNode, Placement, Sample
 
 
 def node_lines(
-    sample: Sample, plans: Sequence[Plan], ranks: Sequence[RankVerdict], thresholds: Thresholds
+    sample: Sample,
+    plans: Sequence[Plan],
+    pools: Line,
+    pool_bytes: Mapping[int, float] | None,
+    thresholds: Thresholds,
 ) -> Iterator[Line]:
-    """All lines of the node. A source that has not answered leaves its lines `unknown`."""
+    """All lines of the node. A source that has not answered leaves its lines `unknown`.
+
+    `pools` is `pools_line`, `pool_bytes` are `pool_bytes_by_node`: both stand still for long.
+    """
     host = sample.host
     source: Source = "simulated" if host and host.source == "simulated" else "measured"
     missing = _why(sample, "hostmem")
     yield reading("host.total", host.total_bytes if host else None, source=source, missing=missing)
     yield reading("host.available", host.available_bytes if host else None, source=source, missing=missing)
     yield _cgroup(sample, thresholds)
-    yield _pools(plans, ranks)
+    yield pools
     yield _reserve(host, plans)
     yield _hugepages(host, source, missing)
     pressure = host.pressure.some_avg10_percent if host and host.pressure else None
@@ -33,9 +40,8 @@ def node_lines(
         source=source,
         missing="no /proc/pressure/memory here (PSI is off in this kernel)" if host else missing,
     )
-    pools = _pool_bytes_by_node(sample, ranks)
     for node in sample.numa or ():
-        yield from _numa(node, pools)
+        yield from _numa(node, pool_bytes)
 
 
 def request_lines(servers: Sequence[ServerVerdict]) -> Iterator[Line]:
@@ -68,12 +74,13 @@ def _cgroup(sample: Sample, thresholds: Thresholds) -> Line:
     )
 
 
-def _pools(plans: Sequence[Plan], ranks: Sequence[RankVerdict]) -> Line:
+def pools_line(plans: Sequence[Plan], pools: Sequence[Sequence[Line]]) -> Line:
+    """All pools of the node together. `pools` are the lines of each rank's."""
     planned = [plan.node.allocated_bytes for plan in plans if plan.node.allocated_bytes is not None]
     mapped = [
         (line.mapped_bytes, int(line.seen))
-        for rank in ranks
-        for line in rank.pools
+        for of_rank in pools
+        for line in of_rank
         if line.mapped_bytes is not None and line.seen is not None
     ]
     seen = [size for size, _ in mapped]
@@ -124,17 +131,21 @@ def _numa(node: NumaNode, pools: Mapping[int, float] | None) -> Iterator[Line]:
     )
 
 
-def _pool_bytes_by_node(sample: Sample, ranks: Sequence[RankVerdict]) -> dict[int, float] | None:
-    """Pool bytes on each node, from the share of sampled pages of every rank's pools; None where none was sampled."""
+def pool_bytes_by_node(
+    pools: Sequence[Sequence[Line]], placements: Sequence[Sequence[Placement]]
+) -> dict[int, float] | None:
+    """Pool bytes on each node, from the share of sampled pages of every rank's pools; None where none was sampled.
+
+    Both are by rank.
+    """
     found: dict[int, float] | None = None
-    for rank in ranks:
-        placements = sample.placements.get(rank.pid, ()) if rank.pid is not None else ()
-        sampled = sum(placement.sampled_pages for placement in placements)
+    for of_rank, sampled_pools in zip(pools, placements, strict=True):
+        sampled = sum(placement.sampled_pages for placement in sampled_pools)
         if not sampled:
             continue
         found = {} if found is None else found
-        mapped = sum(line.mapped_bytes or 0 for line in rank.pools)
-        for placement in placements:
+        mapped = sum(line.mapped_bytes or 0 for line in of_rank)
+        for placement in sampled_pools:
             for node, pages in placement.pages_by_node:
                 found[node] = found.get(node, 0.0) + mapped * pages / sampled
     return found

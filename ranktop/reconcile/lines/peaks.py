@@ -19,7 +19,7 @@ from ranktop.reconcile.compare import compare, reading
 from ranktop.reconcile.lines.hbm import HbmLines
 from ranktop.reconcile.phases import PHASES
 from ranktop.reconcile.thresholds import Thresholds
-from ranktop.reconcile.verdict import Line, PhasePeak
+from ranktop.reconcile.verdict import Line, LineGroup, PhasePeak
 
 _SETTLED = PHASES.index("steady")
 
@@ -40,8 +40,8 @@ class RankHbm(Struct, frozen=True):
 class PeakedMemory(NamedTuple):
     """A rank's memory lines, `hbm.rest` held against its own baseline, and its peaks."""
 
-    lines: HbmLines
-    peak_lines: tuple[Line, Line]
+    lines: LineGroup
+    peak_lines: LineGroup
     peaks: tuple[PhasePeak, ...]
 
 
@@ -50,7 +50,7 @@ def lines_with_peaks(memory: HbmLines, hbm: RankHbm, thresholds: Thresholds) -> 
     peaks = tuple(sorted(hbm.peaks.values(), key=lambda peak: PHASES.index(peak.phase)))
     held = _rest(memory.rest, hbm, thresholds)
     lines = memory if held is memory.rest else memory._replace(rest=held)
-    return PeakedMemory(lines, _peak_lines(peaks, memory.total.source), peaks)
+    return PeakedMemory(LineGroup(lines), _peak_lines(peaks, memory.total.source), peaks)
 
 
 def follow_hbm(known: RankHbm | None, pid: int | None, memory: HbmLines, phase: str) -> RankHbm:
@@ -97,11 +97,13 @@ def _rest(line: Line, hbm: RankHbm, thresholds: Thresholds) -> Line:
 
 
 @functools.lru_cache(maxsize=1024)
-def _peak_lines(peaks: tuple[PhasePeak, ...], source: str | None) -> tuple[Line, Line]:
+def _peak_lines(peaks: tuple[PhasePeak, ...], source: str | None) -> LineGroup:
     """A new peak is rare, and its text is the dear part."""
-    return (
-        _peak("hbm.peak_process", [(peak.phase, peak.process_bytes) for peak in peaks], source),
-        _peak("hbm.peak_gpu", [(peak.phase, peak.gpu_bytes) for peak in peaks], source),
+    return LineGroup(
+        (
+            _peak("hbm.peak_process", [(peak.phase, peak.process_bytes) for peak in peaks], source),
+            _peak("hbm.peak_gpu", [(peak.phase, peak.gpu_bytes) for peak in peaks], source),
+        )
     )
 
 

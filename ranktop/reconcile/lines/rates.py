@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from ranktop.reconcile.compare import reading
 from ranktop.reconcile.ranklabels import labels_of
@@ -13,13 +16,25 @@ from ranktop.reconcile.verdict import Line
 from ranktop.sample import RankTag
 
 
-class Gains(NamedTuple):
+class Gains(Struct, frozen=True, dict=True):
     """What a server's counters gained between two pages, for its ranks. `ranks` is how many it has."""
 
     series: Series
     seconds: float | None
     version: str | None
     ranks: int
+
+    @functools.cached_property
+    def of_any(self) -> dict[str, tuple[float | None, bool]]:
+        """Radix counters that do not tell the ranks apart: what each has, and whether it is a share of a sum."""
+        found: dict[str, tuple[float | None, bool]] = {}
+        for name in (*(counter.name for counter in _RADIX), *_COPIED, *_COPYING):
+            places = self.series.index.groups(name, *_RANK).places
+            if not places:
+                found[name] = (None, False)
+            elif len(places) != self.ranks:
+                found[name] = ((self.series.total(name) or 0.0) / self.ranks, self.ranks > 1)
+        return found
 
 
 class _Counter(NamedTuple):
@@ -90,15 +105,13 @@ def _of_rank(gains: Gains, name: str, tag: RankTag) -> tuple[float | None, bool]
     From 0.5.21 radix series carry dp_rank, pp_rank and tp_rank, the last within the attention group: context-parallel
     ranks and plain-DP replicas still share a label set.
     """
-    series = gains.series
-    groups = series.index.groups(name, *_RANK)
-    if not groups.places:
-        return None, False
-    if len(groups.places) != gains.ranks:
-        return (series.total(name) or 0.0) / gains.ranks, gains.ranks > 1
+    shared = gains.of_any.get(name)
+    if shared is not None:
+        return shared
+    groups = gains.series.index.groups(name, *_RANK)
     labels = labels_of(tag)
     own = (str(labels.dp), str(labels.pp), str(labels.tp % groups.widths[2]))
-    return sum(series.at(groups.places.get(own, ()))), False
+    return sum(gains.series.at(groups.places.get(own, ()))), False
 
 
 def _sum_of(gains: Gains, names: tuple[str, ...], tag: RankTag) -> tuple[float | None, bool]:
@@ -112,6 +125,8 @@ def _own_storage(series: Series, name: str, tag: RankTag) -> float | None:
 
     How wide that group is, the rows do not tell: with MLA its first rank alone writes to storage.
     """
+    if name not in series:
+        return None
     labels, index = labels_of(tag), series.index
     peers = index.peers(labels) or labels.tp + 1
     groups = index.groups(name, *_RANK, "attn_cp_rank", _CP_SIZE)

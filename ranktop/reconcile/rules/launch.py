@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from itertools import combinations
 from typing import Any
@@ -67,12 +68,16 @@ def launch_drift(context: Context) -> Iterator[Finding]:
 
 def _ranks_differ(context: Context, server: ServerVerdict) -> Iterator[Finding]:
     """By the log: the KV dtype of every rank's L1 pool. A draft model's pool has a label and may have another."""
+    logged = context.log.all_of(server.id, "l1_pool")
+    # Nearly always all ranks have logged the same.
+    if len({event.fields.get("dtype") for event in logged}) < 2:
+        return
     by_rank: dict[str, str] = {}
-    for event in context.log.all_of(server.id, "l1_pool"):
+    for event in logged:
         dtype = event.fields.get("dtype")
         if event.rank is not None and isinstance(dtype, str) and not event.fields.get("label"):
             by_rank.setdefault(event.rank, dtype)
-    counts = {dtype: list(by_rank.values()).count(dtype) for dtype in by_rank.values()}
+    counts = Counter(by_rank.values())
     if len(counts) < 2:
         return
     usual = max(counts, key=lambda dtype: counts[dtype])
