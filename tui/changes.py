@@ -6,10 +6,10 @@ a dict of what is changed below it, by field, key or place, or a list of one: th
 
 from __future__ import annotations
 
-import functools
+from collections.abc import Iterable
 from itertools import compress
 from operator import ne
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import astuple
@@ -20,48 +20,23 @@ _SINGLE = frozenset((int, float, str, bool, bytes, type(None)))
 
 
 def changes(old: Any, new: Any) -> Change | None:
-    """What makes `new` of `old`; None where they are equal."""
+    """What makes `new` of `old`; None where they are equal. Compared in C, down to where something differs."""
     kind = type(new)
+    keys: Iterable[Any]
     if type(old) is not kind:
         return None if old == new else [new]
     if issubclass(kind, Struct):
-        names = kind.__struct_fields__
-        was_values, values = astuple(old), astuple(new)
-        if _is_flat(kind):
-            differ = compress(zip(names, values, strict=True), map(ne, was_values, values))
-            return {name: [value] for name, value in differ} or None
-        pairs = zip(names, was_values, values, strict=True)
-    elif issubclass(kind, tuple):
-        if len(old) != len(new):
-            return [new]
-        pairs = zip(range(len(new)), old, new, strict=True)
-    elif kind is dict:
-        if list(old) != list(new):
-            return [new]
-        pairs = zip(new, old.values(), new.values(), strict=True)
+        keys, olds, news = kind.__struct_fields__, astuple(old), astuple(new)
+    elif issubclass(kind, tuple) and len(old) == len(new):
+        keys, olds, news = range(len(new)), old, new
+    elif kind is dict and list(old) == list(new):
+        keys, olds, news = new, old.values(), new.values()
     else:
         return None if old == new else [new]
     found: dict[Any, Any] = {}
-    for key, was, now in pairs:
-        if was is now:
-            continue
-        if type(now) in _SINGLE:
-            if was != now:
-                found[key] = [now]
-        elif (change := changes(was, now)) is not None:
-            found[key] = change
+    for key, was, now in compress(zip(keys, olds, news, strict=True), map(ne, olds, news)):
+        found[key] = [now] if type(now) in _SINGLE else changes(was, now)
     return found or None
-
-
-@functools.cache
-def _is_flat(kind: type[Struct]) -> bool:
-    """Whether its fields hold single values only: those of most verdicts do, and are compared without a loop here."""
-    return not any(map(_is_nested, get_type_hints(kind).values()))
-
-
-def _is_nested(hint: Any) -> bool:
-    of = get_origin(hint) or hint
-    return (isinstance(of, type) and issubclass(of, (Struct, tuple, dict))) or any(map(_is_nested, get_args(hint)))
 
 
 def changed(old: Any, change: Change) -> Any:

@@ -23,17 +23,20 @@ def line(*spans: Span | str) -> TextLine:
     """A line from spans and plain strings. Neighbours of one style are merged, and blanks take the style beside them:
     every change of style costs some 25 bytes on the way to the terminal."""
     merged: list[Span] = []
+    text, role, bold = "", "text", False
     for item in spans:
-        span = Span(item) if isinstance(item, str) else item
-        if not span.text:
+        own_text, own_role, own_bold = (item, "text", False) if isinstance(item, str) else item
+        if not own_text:
             continue
-        before = merged[-1] if merged else None
-        if before is not None and (before[1:] == span[1:] or span.text.isspace()):
-            merged[-1] = before._replace(text=before.text + span.text)
-        elif before is not None and before.text.isspace():
-            merged[-1] = span._replace(text=before.text + span.text)
+        if (own_role == role and own_bold == bold) or (text and own_text.isspace()):
+            text += own_text
+        elif not text or text.isspace():
+            text, role, bold = text + own_text, own_role, own_bold
         else:
-            merged.append(span)
+            merged.append(Span(text, role, bold))
+            text, role, bold = own_text, own_role, own_bold
+    if text:
+        merged.append(Span(text, role, bold))
     return tuple(merged)
 
 

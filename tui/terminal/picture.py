@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from itertools import groupby
+from itertools import compress, groupby
+from operator import itemgetter, ne
 
 from rich.cells import cell_len
 
@@ -78,8 +79,7 @@ class Picture:
 _FRAME = re.compile(r"\x1b\[\d+;\d+H")
 
 
-def _style_of(cell: Cell) -> Style:
-    return cell[1]
+_sign_of, _style_of = itemgetter(0), itemgetter(1)
 
 
 def _erasure(blanks: re.Match[str]) -> str:
@@ -125,12 +125,10 @@ def _append(cells: list[Cell], text: str, style: Style) -> None:
 
 def _differing(old: list[Cell | None], new: list[Cell]) -> list[tuple[int, int]]:
     """Half-open ranges that differ, those that are near each other as one; all of it where a wide character stands."""
-    if any(cell is not None and not cell[0] for cell in (*old, *new)):
+    if "" in map(_sign_of, new) or "" in map(_sign_of, filter(None, old)):
         return [(0, len(new))]
     ranges: list[tuple[int, int]] = []
-    for place, (before, after) in enumerate(zip(old, new, strict=True)):
-        if before == after:
-            continue
+    for place in compress(range(len(new)), map(ne, old, new)):
         if ranges and place - ranges[-1][1] <= _NEAR_CELLS:
             ranges[-1] = (ranges[-1][0], place + 1)
         else:

@@ -70,7 +70,7 @@ def _ranks_differ(context: Context, server: ServerVerdict) -> Iterator[Finding]:
     """By the log: the KV dtype of every rank's L1 pool. A draft model's pool has a label and may have another."""
     logged = context.log.all_of(server.id, "l1_pool")
     # Nearly always all ranks have logged the same.
-    if len({event.fields.get("dtype") for event in logged}) < 2:
+    if len({dtype for event in logged if isinstance(dtype := event.fields.get("dtype"), str)}) < 2:
         return
     by_rank: dict[str, str] = {}
     for event in logged:

@@ -35,27 +35,37 @@ def pool_missing(context: Context) -> Iterator[Finding]:
 
     A server that was told to end gives its pools back before its ranks are gone.
     """
-    ending = {event.server for event in context.events if event.fields.get("signal") == "SIGTERM"}
     for server in context.servers:
-        if not server.is_ready or server.plan is None or server.id in ending:
+        if not server.is_ready or server.plan is None:
             continue
         if uses_foreign_allocator(server.plan.launch.storage_backend):
             continue
-        for rank in context.ranks_of(server.id):
-            for line in rank.pools:
-                if line.seen is None and line.planned and rank.pid in context.sample.mappings:
-                    yield Finding(
-                        "HOST-POOL-MISSING",
-                        _severity(server.plan),
-                        f"{_NAMES[line.line]} of {line.planned / 1e9:.2f} GB is planned and not mapped",
-                        scope="rank",
-                        server=rank.server,
-                        rank=rank.rank,
-                        evidence={"line": line.line, "planned_bytes": line.planned},
-                        sources={"planned_bytes": "computed"},
-                        advice="compare the server's log line 'Allocating ... host memory' with this plan; "
-                        "if HiCache is off on purpose, the launch that ranktop plans from is not the one that runs",
-                    )
+        unseen = [
+            (rank, line)
+            for rank in context.ranks_of(server.id)
+            for line in rank.pools
+            if line.seen is None and line.planned and rank.pid in context.sample.mappings
+        ]
+        if not unseen or _is_ending(context, server.id):
+            continue
+        for rank, line in unseen:
+            yield Finding(
+                "HOST-POOL-MISSING",
+                _severity(server.plan),
+                f"{_NAMES[line.line]} of {(line.planned or 0) / 1e9:.2f} GB is planned and not mapped",
+                scope="rank",
+                server=rank.server,
+                rank=rank.rank,
+                evidence={"line": line.line, "planned_bytes": line.planned},
+                sources={"planned_bytes": "computed"},
+                advice="compare the server's log line 'Allocating ... host memory' with this plan; "
+                "if HiCache is off on purpose, the launch that ranktop plans from is not the one that runs",
+            )
+
+
+def _is_ending(context: Context, server: str) -> bool:
+    """Its log says that it was told to end."""
+    return any(event.server == server and event.fields.get("signal") == "SIGTERM" for event in context.events)
 
 
 def uses_foreign_allocator(storage_backend: str | None) -> bool:

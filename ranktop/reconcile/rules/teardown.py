@@ -20,6 +20,8 @@ def teardown(context: Context) -> Iterator[Finding]:
     The kernel unpins pools while the process ends, up to a minute per 100 GB: within that time after an end it is
     ordinary. While a server loads, D is how registering looks.
     """
+    if not context.stuck_since and not context.gone:
+        return
     hbm = hbm_by_pid(context.sample)
     for (server, rank), process in _stuck(context).items():
         since = context.stuck_since[server, rank]
@@ -50,7 +52,7 @@ def hbm_by_pid(sample: Sample) -> dict[int, int]:
 
 
 def _stuck(context: Context) -> dict[tuple[str, str], RankProcess]:
-    ranks = context.sample.processes.ranks if context.sample.processes and context.stuck_since else ()
+    ranks = context.sample.processes.ranks if context.sample.processes else ()
     return {key: rank for rank in ranks if (key := (rank.server, str(rank.tag))) in context.stuck_since}
 
 
