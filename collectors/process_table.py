@@ -81,8 +81,8 @@ class Rank:
     def refresh(self, *, with_limits: bool) -> bool:
         """Read stat and status again; False when the process is gone."""
         try:
-            self.stat = procfs.parse_stat(self._stat.read())
-            self.status = self._status_reader.read(self._status.read())
+            self.stat = procfs.parse_stat(self._stat.read_once())
+            self.status = self._status_reader.read(self._status.read_once())
         except OSError:
             return False
         if with_limits or self.memlock_limit_bytes is None:

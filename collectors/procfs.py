@@ -6,6 +6,8 @@ import os
 from typing import NamedTuple
 
 CHUNK_BYTES = 65536
+_PIECE_BYTES = 32768
+"""Many times a status of a host of a thousand CPUs."""
 
 
 class KeptFile:
@@ -30,6 +32,10 @@ class KeptFile:
                 break
             data += more
         return data
+
+    def read_once(self) -> bytes:
+        """In one pread(2), for a file that the kernel makes in one piece: stat and status of a process."""
+        return os.pread(self._fd, _PIECE_BYTES, 0)
 
     def close(self) -> None:
         if self._fd >= 0:
@@ -62,7 +68,7 @@ class Stat(NamedTuple):
 
 def parse_stat(raw: bytes) -> Stat | None:
     """`/proc/PID/stat`. The name may hold spaces and brackets, so fields count from the last bracket."""
-    fields = raw[raw.rfind(b")") + 2 :].split()
+    fields = raw[raw.rfind(b")") + 2 :].split(maxsplit=20)
     if len(fields) < 20:
         return None
     try:

@@ -23,38 +23,83 @@ class Status(NamedTuple):
     namespace_pids: tuple[int, ...]
 
 
+_SIZES = (
+    b"RssAnon:",
+    b"RssFile:",
+    b"RssShmem:",
+    b"HugetlbPages:",
+    b"VmSize:",
+    b"VmHWM:",
+    b"VmPin:",
+    b"VmLck:",
+)
+_Sizes = tuple[int | None, int | None, int | None, int | None, int | None, int | None, int | None, int | None]
+_Places = tuple[str | None, str | None, tuple[int, ...]]
+
+
 class StatusReader:
-    """Parses one process's status again only where it says something else than before."""
+    """Parses of one process's status only what says something else than before."""
 
     def __init__(self) -> None:
-        self._said: bytes | None = None
-        self._parsed = parse_status(b"")
+        self._sizes_said = self._places_said = b""
+        self._sizes: _Sizes = parse_sizes(b"")
+        self._places: _Places = parse_places(b"")
+        self._parsed = Status(*self._sizes, *self._places)
 
     def read(self, raw: bytes) -> Status:
         """The status of this second."""
-        # Of a process that runs, its state and its context switches move all the time, and stat tells the state.
-        end = raw.rfind(b"\nvoluntary_ctxt_switches:")
-        said = raw[max(0, raw.find(b"\nTgid:")) : end if end >= 0 else len(raw)]
-        if said != self._said:
-            self._said, self._parsed = said, parse_status(raw)
+        sizes, places = _parts(raw)
+        if sizes != self._sizes_said or places != self._places_said:
+            if sizes != self._sizes_said:
+                self._sizes_said, self._sizes = sizes, parse_sizes(sizes)
+            if places != self._places_said:
+                self._places_said, self._places = places, parse_places(places)
+            self._parsed = Status(*self._sizes, *self._places)
         return self._parsed
 
 
 def parse_status(raw: bytes) -> Status:
     """The lines of `/proc/PID/status`; nothing is seen in an empty one."""
-    return Status(
-        kib_value(raw, b"RssAnon:"),
-        kib_value(raw, b"RssFile:"),
-        kib_value(raw, b"RssShmem:"),
-        kib_value(raw, b"HugetlbPages:"),
-        kib_value(raw, b"VmSize:"),
-        kib_value(raw, b"VmHWM:"),
-        kib_value(raw, b"VmPin:"),
-        kib_value(raw, b"VmLck:"),
-        _text(line_value(raw, b"Cpus_allowed_list:")),
-        _text(line_value(raw, b"Mems_allowed_list:")),
-        tuple(int(pid) for pid in (line_value(raw, b"NSpid:") or b"").split()),
+    sizes, places = _parts(raw)
+    return Status(*parse_sizes(sizes), *parse_places(places))
+
+
+def parse_sizes(lines: bytes) -> _Sizes:
+    """The values of `_SIZES` in lines like `VmSize:  123 kB`."""
+    words = lines.split()
+    if len(words) % 3 or words[2::3].count(b"kB") != len(words) // 3:
+        anon, file, shmem, huge, size, hwm, pin, locked = [kib_value(lines, key) for key in _SIZES]
+    else:
+        found = dict(zip(words[::3], words[1::3], strict=True))
+        anon, file, shmem, huge, size, hwm, pin, locked = [_bytes(found.get(key)) for key in _SIZES]
+    return anon, file, shmem, huge, size, hwm, pin, locked
+
+
+def parse_places(lines: bytes) -> _Places:
+    """CPUs and memory nodes that are allowed, pids by namespace."""
+    return (
+        _text(line_value(lines, b"Cpus_allowed_list:")),
+        _text(line_value(lines, b"Mems_allowed_list:")),
+        tuple([int(pid) for pid in (line_value(lines, b"NSpid:") or b"").split()]),
     )
+
+
+def _parts(raw: bytes) -> tuple[bytes, bytes]:
+    """The sizes, which the kernel tells in one stretch, and what else does not move all the time.
+
+    State and context switches do in a process that runs, and stat tells the state.
+    """
+    end = raw.rfind(b" kB\n")
+    begin = raw.rfind(b"\n", 0, raw.find(b" kB\n"))
+    last = raw.rfind(b"\nvoluntary_ctxt_switches:")
+    first, last = max(0, raw.find(b"\nTgid:")), last if last >= 0 else len(raw)
+    if end < 0:
+        return b"", raw[first:last]
+    return raw[begin + 1 : end + 3], raw[first:begin] + raw[end + 3 : last]
+
+
+def _bytes(kib: bytes | None) -> int | None:
+    return int(kib) << 10 if kib is not None and kib.isdigit() else None
 
 
 def _text(value: bytes | None) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from collectors.procfs import kib_value
 from collectors.status import Status, StatusReader, parse_status
 
 TEXT = b"""Name:\tpython
@@ -29,9 +30,22 @@ def test_every_line_that_is_read() -> None:
     assert parse_status(b"") == Status(None, None, None, None, None, None, None, None, None, None, ())
 
 
+def test_a_line_that_is_no_size_among_the_sizes_leaves_the_others_readable() -> None:
+    told = parse_status(TEXT.replace(b"VmSize:", b"VmOdd:\t7\nVmPin:\t3 MB\nVmSize:"))
+    assert told == parse_status(TEXT)
+
+
+def test_a_zombie_has_no_sizes() -> None:
+    told = parse_status(b"Name:\tpython\nState:\tZ (zombie)\nTgid:\t42\nNSpid:\t42\nThreads:\t1\n")
+    assert told == Status(*[None] * 10, (42,))
+
+
 def test_this_process() -> None:
-    told = StatusReader().read(Path("/proc/self/status").read_bytes())
-    assert told.rss_anon_bytes
+    raw = Path("/proc/self/status").read_bytes()
+    told = StatusReader().read(raw)
+    assert told.rss_anon_bytes == kib_value(raw, b"RssAnon:")
+    assert told.vm_size_bytes == kib_value(raw, b"VmSize:")
+    assert told.hugetlb_bytes == kib_value(raw, b"HugetlbPages:")
     assert told.namespace_pids[0] == os.getpid()
 
 

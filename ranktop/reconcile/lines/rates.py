@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from msgspec import Struct
 
+from ranktop.lazy import lazy
 from ranktop.reconcile.compare import reading
 from ranktop.reconcile.ranklabels import labels_of
 from ranktop.reconcile.series import Series
@@ -24,7 +24,7 @@ class Gains(Struct, frozen=True, dict=True):
     version: str | None
     ranks: int
 
-    @functools.cached_property
+    @lazy
     def of_any(self) -> dict[str, tuple[float | None, bool]]:
         """Radix counters that do not tell the ranks apart: what each has, and whether it is a share of a sum."""
         found: dict[str, tuple[float | None, bool]] = {}
@@ -35,6 +35,17 @@ class Gains(Struct, frozen=True, dict=True):
             elif len(places) != self.ranks:
                 found[name] = ((self.series.total(name) or 0.0) / self.ranks, self.ranks > 1)
         return found
+
+    @lazy
+    def lines_of_any(self) -> dict[tuple[str, bool], Line]:
+        """By name and staleness: lines that are the same for every rank."""
+        radix = [(counter, self.of_any[counter.name]) for counter in _RADIX if counter.name in self.of_any]
+        storage = [(counter, (None, False)) for counter in _STORAGE if counter.name not in self.series]
+        return {
+            (counter.line, stale): _rate(counter, self, value, group, stale)
+            for counter, (value, group) in (*radix, *storage)
+            for stale in (False, True)
+        }
 
 
 class _Counter(NamedTuple):
@@ -67,11 +78,12 @@ def rate_lines(gains: Gains | None, tag: RankTag, stale: bool) -> Iterator[Line]
             yield reading(counter.line, None, unit=counter.unit, source=None, missing="needs two metrics pages")
         yield reading("rate.copy", None, unit="bytes_per_second", source=None, missing="needs two metrics pages")
         return
+    of_any = gains.lines_of_any
     for counter in _RADIX:
-        value, group = _of_rank(gains, counter.name, tag)
-        yield _rate(counter, gains, value, group, stale)
+        yield of_any.get((counter.line, stale)) or _rate(counter, gains, *_of_rank(gains, counter.name, tag), stale)
     for counter in _STORAGE:
-        yield _rate(counter, gains, _own_storage(gains.series, counter.name, tag), False, stale)
+        known = of_any.get((counter.line, stale))
+        yield known or _rate(counter, gains, _own_storage(gains.series, counter.name, tag), False, stale)
     copied, group = _sum_of(gains, _COPIED, tag)
     copying, _ = _sum_of(gains, _COPYING, tag)
     yield reading(
@@ -125,8 +137,6 @@ def _own_storage(series: Series, name: str, tag: RankTag) -> float | None:
 
     How wide that group is, the rows do not tell: with MLA its first rank alone writes to storage.
     """
-    if name not in series:
-        return None
     labels, index = labels_of(tag), series.index
     peers = index.peers(labels) or labels.tp + 1
     groups = index.groups(name, *_RANK, "attn_cp_rank", _CP_SIZE)
