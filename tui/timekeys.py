@@ -91,6 +91,8 @@ class LiveTime:
         self._past_course = Course()
         self._found: Verdict | None = None
         """The verdict from the file, while one of it is shown."""
+        self._then: Verdict | None = None
+        """The verdict from memory that the picture stands at."""
 
     @property
     def course(self) -> Course:
@@ -108,7 +110,7 @@ class LiveTime:
     def shown(self) -> Verdict | None:
         if self._when is None:
             return self._newest
-        return self._found or self._timeline.at(self._when) or self._newest
+        return self._found or self._then or self._newest
 
     def differences(self) -> Differences:
         return NO_DIFFERENCES
@@ -166,12 +168,13 @@ class LiveTime:
             self._past = self._open_past()
         span = self._span()
         self._when = None if span is None else max(span[0], min(span[1], when))
+        self._then = self._timeline.at(self._when) if self._when is not None else None
         self._look()
 
     def _let_go(self) -> None:
         if self._past is not None:
             self._past.close()
-        self._past = self._found = None
+        self._past = self._found = self._then = None
 
     def _look(self) -> None:
         """Take the verdict from the file when the moment is before those in memory."""

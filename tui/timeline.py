@@ -19,6 +19,10 @@ LIVE_SECONDS = 900
 _RUNS = 30
 """The span is kept in so many runs: the first verdict of each, and what changed from each to the next."""
 _LEVEL = 3
+RANKS_EVERY_SECOND = 32
+"""Of so many ranks every verdict is kept, of twice as many every second one, down to one in `_MOST_SECONDS`: what it
+takes to keep one grows with its ranks. The first of another severity always is."""
+_MOST_SECONDS = 10
 LIVE_BYTES = 48 * 1024 * 1024
 """Many times what eight ranks take: a node of hundreds of ranks goes back less far instead of growing without end."""
 
@@ -51,6 +55,8 @@ class _Run:
 
     def __init__(self, at: float, first: bytes) -> None:
         self.first = first
+        self.pushed = 1
+        """Verdicts that it stands for, kept or not."""
         self.times = [at]
         self.changes: list[bytes] = []
         self.kept_bytes = len(first)
@@ -72,7 +78,8 @@ class _Run:
 class LiveTimeline:
     """The last `LIVE_SECONDS` verdicts and up to a thirtieth more, compressed: exactly what was shown.
 
-    The pages behind a verdict are left out of it: what was derived from them is in the verdict.
+    Of a node of many ranks not every one: see `RANKS_EVERY_SECOND`. The pages behind a verdict are left out of it: what
+    was derived from them is in the verdict.
     """
 
     def __init__(self, seconds: int = LIVE_SECONDS, most_bytes: int = LIVE_BYTES) -> None:
@@ -81,6 +88,7 @@ class LiveTimeline:
         self._most_bytes = most_bytes
         self._runs: deque[_Run] = deque()
         self._newest: Verdict | None = None
+        self._kept: Verdict | None = None
         self._marks: deque[Mark] = deque()
         self._encoder = msgspec.msgpack.Encoder()
 
@@ -91,29 +99,39 @@ class LiveTimeline:
     def push(self, verdict: Verdict) -> None:
         """Keep one verdict."""
         at = verdict.sample.at_unix_seconds
-        slim = replace(verdict, sample=replace(verdict.sample, metrics={}, mappings={}, infos={}))
-        run = self._runs[-1] if self._runs else None
-        if run is None or self._newest is None or len(run.times) == self._run or 4 * run.kept_bytes > self._most_bytes:
-            self._runs.append(_Run(at, self._packed(slim)))
-        else:
-            run.add(at, self._packed(changes(self._newest, slim) or {}))
-        self._newest = slim
-        while len(self._runs) > 1 and self._has_a_spare_run():
-            self._runs.popleft()
         severity = worst(verdict.findings)
         loud = severity if severity != "info" else None
-        if not self._marks or self._marks[-1].severity != loud:
+        is_news = not self._marks or self._marks[-1].severity != loud
+        if is_news:
             self._marks.append(Mark(at, loud))
+        self._newest = replace(verdict, sample=replace(verdict.sample, metrics={}, mappings={}, infos={}))
+        self._keep(at, self._newest, is_news)
+        while len(self._runs) > 1 and self._has_a_spare_run():
+            self._runs.popleft()
         # The last change before the span still says how the span begins.
         while len(self._marks) > 1 and self._marks[1].at <= self._runs[0].times[0]:
             self._marks.popleft()
 
+    def _keep(self, at: float, verdict: Verdict, is_news: bool) -> None:
+        run = self._runs[-1] if self._runs else None
+        if run is None or self._kept is None or run.pushed >= self._run or 4 * run.kept_bytes > self._most_bytes:
+            self._runs.append(_Run(at, self._packed(verdict)))
+        else:
+            every = min(_MOST_SECONDS, -(-len(verdict.ranks) // RANKS_EVERY_SECOND))
+            run.pushed += 1
+            if every > 1 and run.pushed % every != 1 and not is_news:
+                return
+            run.add(at, self._packed(changes(self._kept, verdict) or {}))
+        self._kept = verdict
+
     def span(self) -> tuple[float, float] | None:
-        return (self._runs[0].times[0], self._runs[-1].times[-1]) if self._runs else None
+        return (self._runs[0].times[0], self._newest.sample.at_unix_seconds) if self._runs and self._newest else None
 
     def at(self, when: float) -> Verdict | None:
-        if not self._runs:
+        if not self._runs or self._newest is None:
             return None
+        if when >= self._newest.sample.at_unix_seconds:
+            return self._newest
         earlier = [run for run in self._runs if run.times[0] <= when]
         return (earlier[-1] if earlier else self._runs[0]).at(when)
 
@@ -122,7 +140,7 @@ class LiveTimeline:
 
     def _has_a_spare_run(self) -> bool:
         """Whether what is left without the oldest one is enough, or with it too much."""
-        later = sum(len(run.times) for run in self._runs) - len(self._runs[0].times)
+        later = sum(run.pushed for run in self._runs) - self._runs[0].pushed
         return later >= self._seconds or self.kept_bytes > self._most_bytes
 
     def _packed(self, value: Verdict | Change) -> bytes:

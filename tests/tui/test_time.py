@@ -191,3 +191,26 @@ async def test_live_charts_and_events_end_at_the_moment_that_is_shown() -> None:
         assert list(app._time.course.trails.times())[:40] == newest[:40]
         assert "HOST-POOL-OVER" in text_of(app)
         assert "HOST-POOL-OVER" not in events
+
+
+def test_a_picture_that_stands_still_is_the_one_that_was_shown() -> None:
+    """Also of a node of so many ranks that not every second is kept."""
+    (rank,) = Reconciler().update(healthy()).ranks[:1]
+    seconds = iter(range(10))
+
+    class Feed:
+        def sample(self) -> Sample:
+            return healthy(float(next(seconds)))
+
+    judged = Reconciler()
+    live = LiveTime(Feed(), lambda sample: replace(judged.update(sample), ranks=(rank,) * 64))
+    for _ in range(4):
+        newest = live.tick()
+    live.toggle_pause()
+    stood = live.shown()
+    assert stood is not None
+    assert stood.sample.at_unix_seconds == newest.sample.at_unix_seconds
+    live.tick()
+    assert live.shown() is stood
+    live.toggle_pause()
+    assert live.shown() is not stood

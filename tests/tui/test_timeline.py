@@ -5,11 +5,13 @@ from __future__ import annotations
 import zlib
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ranktop.finding import Finding
 from ranktop.reconcile import Reconciler, Verdict
 from support import samples
 from support.samples import healthy
@@ -96,3 +98,38 @@ def test_many_ranks_go_back_less_far_instead_of_taking_more() -> None:
     span = timeline.span()
     assert span is not None
     assert (span[1] - samples.START, 0 < span[1] - span[0] < 189) == (189, True)
+
+
+def _wide(second: int, ranks: int, *, loud: bool = False) -> Verdict:
+    (verdict,) = _verdicts(1)
+    finding = Finding("HOST-OOM-KILL", "critical", "killed")
+    sample = replace(verdict.sample, at_unix_seconds=samples.START + second)
+    findings = (finding,) if loud else ()
+    return replace(verdict, sample=sample, ranks=verdict.ranks[:1] * ranks, findings=findings)
+
+
+@pytest.mark.parametrize(("ranks", "every"), [(8, 1), (32, 1), (33, 2), (64, 2), (96, 3), (1024, 10)])
+def test_of_many_ranks_not_every_second_is_kept(ranks: int, every: int) -> None:
+    timeline = LiveTimeline(seconds=600)
+    for second in range(41):
+        timeline.push(_wide(second, ranks))
+    shown = [timeline.at(samples.START + second) for second in range(40)]
+    at = [verdict.sample.at_unix_seconds - samples.START for verdict in shown if verdict is not None]
+    begins = (0, 20, 40)
+    """Of its runs, whose first verdict is kept whole."""
+    assert at == [
+        begin + (second - begin) // every * every
+        for second in range(40)
+        for begin in [max(first for first in begins if first <= second)]
+    ]
+
+
+def test_the_newest_second_and_the_first_of_a_breach_can_always_be_shown() -> None:
+    timeline = LiveTimeline(seconds=600)
+    for second in range(12):
+        timeline.push(_wide(second, 64, loud=second >= 7))
+    assert timeline.span() == (samples.START, samples.START + 11)
+    for second, shown in ((11, 11), (20, 11), (7, 7), (9, 8), (6, 6), (5, 4)):
+        verdict = timeline.at(samples.START + second)
+        assert verdict is not None
+        assert verdict.sample.at_unix_seconds == samples.START + shown, second
