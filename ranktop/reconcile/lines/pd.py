@@ -10,7 +10,10 @@ from ranktop.reconcile.series import Series
 from ranktop.reconcile.verdict import Line
 from ranktop.sample import Bootstrap, RankTag
 
-_FAILED = ("sglang:num_bootstrap_failed_reqs_total", "sglang:num_transfer_failed_reqs_total")
+_COUNTED = {
+    "pd.transfers": ("sglang:kv_transfer_latency_ms_count",),
+    "pd.failures": ("sglang:num_bootstrap_failed_reqs_total", "sglang:num_transfer_failed_reqs_total"),
+}
 
 
 def pd_lines(
@@ -26,21 +29,14 @@ def pd_lines(
         source="logged" if has_given_up else "reported",
         missing=away or "no answer of a bootstrap server for this rank",
     )
-    labels = labels_of(tag)
-    transfers = series.own("sglang:kv_transfer_latency_ms_count", labels) if series is not None else None
-    failed = [series.own(name, labels) for name in _FAILED] if series is not None else []
-    known = [value for value in failed if value is not None]
-    # These counters appear with their first event.
-    seen = not away
-    for name, value in (("pd.transfers", transfers), ("pd.failures", sum(known) if known else None)):
-        yield reading(
-            name,
-            int(value or 0) if seen else None,
-            unit="count",
-            source="reported",
-            missing=away,
-            stale=stale,
-        )
+    for name, counters in _COUNTED.items():
+        # These counters appear with their first event.
+        seen = None if away or series is None else int(sum(_own(series, counter, tag) for counter in counters))
+        yield reading(name, seen, unit="count", source="reported", missing=away, stale=stale)
+
+
+def _own(series: Series, name: str, tag: RankTag) -> float:
+    return series.own(name, labels_of(tag)) or 0.0
 
 
 def is_registered(bootstrap: Bootstrap, tag: RankTag) -> bool | None:
