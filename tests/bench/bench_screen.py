@@ -6,6 +6,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from statistics import median
 
 from collectors.processes import ProcessesCollector
 from ranktop.demo.launcher import DemoNode
@@ -31,7 +32,7 @@ _FIGURES: tuple[tuple[str, Callable[[Figures], float], str, float | None], ...] 
 
 
 def rows() -> Iterator[Row]:
-    """Design section 8, rows one to four; the others at 120x40."""
+    """Design section 8, rows one to four; the others at 120x40. Then 64 ranks."""
     with tempfile.TemporaryDirectory() as folder, DemoNode("healthy") as node:
         node.wait_ready()
         seen = ProcessesCollector(only_pids=[node.pid]).read(None, 0.0)
@@ -52,6 +53,19 @@ def rows() -> Iterator[Row]:
     yield of_runs("screen 120x40: a key at the first picture is served", served, "s")
     for name, figure, unit, limit in _FIGURES:
         yield of_runs(f"screen 80x24: {name}", [figure(run) for run in small], unit, limit)
+    yield from _wide([run.cpu_per_second for run in large["ranktop"]])
+
+
+def _wide(cpu_of_eight: Sequence[float]) -> Iterator[Row]:
+    """One server of 64 ranks; `cpu_of_eight` are the runs beside eight."""
+    with DemoNode("healthy:64") as node:
+        node.wait_ready()
+        ours = Screen("ranktop", (RANKTOP, "--pid", str(node.pid)), "TP7", {})
+        runs = [_run(ours, 120, 40) for _ in range(RUNS)]
+    cpu = of_runs("screen 120x40, 64 ranks: CPU", [run.cpu_per_second for run in runs], "s/s")
+    yield cpu
+    yield Row("screen 120x40, 64 ranks: CPU over that of 8", cpu.value / median(cpu_of_eight), "times", 2)
+    yield of_runs("screen 120x40, 64 ranks: memory", [run.rss_bytes / 2**20 for run in runs], "MiB")
 
 
 def _run(screen: Screen, columns: int, lines: int) -> Figures:
