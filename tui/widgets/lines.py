@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rich.segment import Segment
+from textual.filter import ANSIToTruecolor, LineFilter
 from textual.geometry import Region, Size
 from textual.message import Message
 from textual.scroll_view import ScrollView
@@ -86,6 +87,11 @@ class Lines(ScrollView, can_focus=False):
         if row >= len(self._lines):
             return Strip.blank(width, self._palette.blank)
         return self._strip(row).adjust_cell_length(width, self._palette.blank)
+
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        """Without the one that makes true colours of a terminal's own: a theme has no others, and it would look
+        through every line of every frame."""
+        return [one for one in super().get_line_filters() if not isinstance(one, ANSIToTruecolor)]
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
         return len(self._lines)
