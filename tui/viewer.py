@@ -11,7 +11,7 @@ from typing import ClassVar
 from rich.text import Text
 from textual.app import SystemCommand
 from textual.binding import BindingType
-from textual.events import Resize
+from textual.events import Event, Key, Resize
 from textual.screen import Screen
 
 from ranktop.printable import printable
@@ -78,6 +78,14 @@ class Viewer(HeldApp):
         if self.early is not None:
             # The first picture stands until the same lines are drawn: Textual begins with an empty screen.
             self.hold_frames()
+
+    async def on_event(self, event: Event) -> None:
+        """A key that came back from the screen belongs to a question that was asked meanwhile."""
+        if isinstance(event, Key) and event.is_forwarded:
+            asking = next(iter(self._main.query(Ask)), None)
+            if asking is not None and asking.takes(event):
+                return
+        await super().on_event(event)
 
     def on_resize(self, resized: Resize) -> None:
         # The screen learns of its new size after the app does.
