@@ -10,6 +10,9 @@ from tui.draw import numbers
 from tui.draw.spans import Span, TextLine, fit, left, line, plain
 from tui.views.view import Frame, Page, Row
 
+_WIDEST_VALUE = 30
+"""Further than this no source is moved by a longer value in another line."""
+
 
 class FindingDetail:
     """Follows the finding while it is open; shows its last state after it closed."""
@@ -50,13 +53,15 @@ def _lines(finding: Finding, is_open: bool, frame: Frame) -> list[TextLine]:
     rows.append(line(" "))
     if finding.ranks or finding.server:
         rows.append(line(Span(" where    ", "muted"), plain(f"{finding.server or ''} {', '.join(finding.ranks)}")))
-    for name, value in finding.evidence.items():
+    values = {name: plain(_value(name, value, frame.glyphs.missing)) for name, value in finding.evidence.items()}
+    wide = min(_WIDEST_VALUE, max(map(len, values.values()), default=0))
+    for name, value in values.items():
         source = finding.sources.get(name, "")
         rows.append(
             line(
                 " ",
                 Span(left(plain(name), 28, more), "muted"),
-                plain(_value(name, value, frame.glyphs.missing)),
+                f"{value:<{wide}}",
                 Span(f"   {plain(source)}", "muted"),
             )
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import Any
 
 from ranktop.plan import LaunchRequest, compute_plan, parse_launch
@@ -32,17 +33,23 @@ class WhatIf:
 
     def draw(self, frame: Frame) -> Page:
         server = planned_server(frame.verdict, frame.rank)
-        head = fit(line(Span(" what if ", "muted"), Span(plain(self._changes), "accent")), frame.width)
+        width, more = frame.width, frame.glyphs.more
+        head = fit(line(Span(" what if ", "muted"), Span(plain(self._changes), "accent")), width, more)
         if server is None or server.plan is None:
             return Page((head,), (Row(line(Span("  no plan to change: no launch seen", "muted"))),))
         try:
             other = changed_plan(server.plan, self._changes, _device_tokens(frame.verdict, server.id))
         except PlanError as problem:
-            return Page((head,), (Row(fit(line(Span(f"  {plain(str(problem))}", "warn")), frame.width)),))
-        header, body = table(_COLUMNS, _rows(server.plan, other, frame), frame.width)
-        notes = [Row(fit(line(Span(f" {text}", role)), frame.width, frame.glyphs.more)) for text, role in _notes(other)]
-        fits = Row(fit(line(*_fits(server.plan, other, frame.verdict)), frame.width, frame.glyphs.more))
+            return Page((head,), _wrapped(plain(str(problem)), "warn", width))
+        header, body = table(_COLUMNS, _rows(server.plan, other, frame), width, more)
+        notes = [row for text, role in _notes(other) for row in _wrapped(text, role, width)]
+        fits = Row(fit(line(*_fits(server.plan, other, frame.verdict)), width, more))
         return Page((head, header), (*(Row(each) for each in body), Row(line(" ")), fits, *notes))
+
+
+def _wrapped(text: str, role: str, width: int) -> tuple[Row, ...]:
+    """Whole: what SGLang would make of the flags, or why they can't be, is what was asked for."""
+    return tuple(Row(line(Span(f" {piece}", role))) for piece in textwrap.wrap(text, max(20, width - 2)))
 
 
 def planned_server(verdict: Verdict, rank: RankTarget | None) -> ServerVerdict | None:
