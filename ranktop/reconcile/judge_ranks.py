@@ -238,7 +238,7 @@ def _pool_lines(
     told = view.logged.get(server)
     pools = told.pools.get(tag, ()) if told is not None else ()
     if matches is None and pools:
-        return logged_pool_lines(plan, pools)
+        return logged_pool_lines(plan, pools, as_allocated=bool(view.sample.mappings))
     if matches is None:
         return missing_pool_lines(plan, _why_no_maps(view.sample, process))
     return view.unchanged.of(("pools", server, tag), pool_lines, plan, matches, view.thresholds)

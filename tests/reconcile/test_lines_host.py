@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from ranktop.reconcile.headrooms import group_uses, node_headroom_bytes, working_set_bytes
 from ranktop.sample import Cgroup, NumaNode, Sample
 from support import changes, samples
-from support.changes import judge, story
+from support.changes import event, events, judge, story
 
 GB = 10**9
 
@@ -131,3 +131,34 @@ def test_one_page_a_layer_is_allowed() -> None:
         return line.status
 
     assert (status(1), status(2)) == ("ok", "over")
+
+
+def test_a_dead_rank_is_planned_as_its_peers_are() -> None:
+    """Its pools come from the log, which has what SGLang checks: a page a layer less than it allocates."""
+    logged = (
+        event("host_pool", 0.2, rank="TP5", size_gb=120.0, tokens=2_345_216),
+        event("host_indexer", 0.3, rank="TP5", size_gb=24.15),
+    )
+    gone = events(samples.without_rank(samples.healthy(2), 5), *logged)
+    verdict = judge([samples.healthy(1), gone])
+    dead, alive = (next(rank for rank in verdict.ranks if rank.rank == tag) for tag in ("TP5", "TP4"))
+    for name in ("host.primary", "host.indexer"):
+        assert dead.line(name).planned == alive.line(name).planned
+        assert dead.line(name).source == "logged"
+        assert dead.line(name).status == "ok"
+    planned = samples.plan().ranks[0].host
+    assert planned is not None
+    assert planned.indexer_allocated_bytes is not None
+    assert planned.indexer_bytes is not None
+    page_a_layer = planned.indexer_allocated_bytes - planned.indexer_bytes
+    assert page_a_layer == 78 * 8448
+    assert dead.line("host.indexer").seen == 24_150_000_000 + page_a_layer
+
+
+def test_by_its_log_alone_a_pool_is_planned_as_it_is_logged() -> None:
+    logged = event("host_indexer", 0.3, rank="TP5", size_gb=24.15)
+    alone = events(replace(samples.healthy(2), mappings={}), logged)
+    rank = next(rank for rank in judge([alone]).ranks if rank.rank == "TP5")
+    planned = samples.plan().ranks[0].host
+    assert planned is not None
+    assert rank.line("host.indexer").planned == planned.indexer_bytes
