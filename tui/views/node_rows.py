@@ -93,8 +93,8 @@ def draw_tiers(verdict: Verdict, width: int, glyphs: Glyphs) -> TextLine:
     running = verdict.node.line("requests.running").seen
     if running is not None:
         queued = verdict.node.line("requests.queued").seen
-        waiting = f"{queued:2.0f}" if queued is not None else missing
-        parts.append((Span("running ", "muted"), f"{running:2.0f}", Span(" queued ", "muted"), waiting))
+        waiting = f"{queued:.0f}" if queued is not None else missing
+        parts.append((Span("running ", "muted"), f"{running:.0f}", Span(" queued ", "muted"), waiting))
     return whole_parts(parts, width, glyphs.more)
 
 
