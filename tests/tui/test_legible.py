@@ -33,6 +33,7 @@ from tui.views.service import ServiceView
 from tui.views.sources import SourcesView
 from tui.views.tiers import TiersView
 from tui.views.view import RankTarget
+from tui.views.what_if import WhatIf
 from tui.widgets.lines import Lines
 
 LONG = "127.0.0.1:30000 is no PD prefill server: it has no bootstrap port, so no rank of it can be registered anywhere"
@@ -295,3 +296,21 @@ def test_sources_of_evidence_stand_below_each_other() -> None:
     told = [row for row in rows(FindingDetail(finding), healthy()) if row.endswith("measured")]
     assert len(told) == 3
     assert len({row.index("measured") for row in told}) == 1
+
+
+def test_the_detail_of_an_effect_tells_its_cause_and_what_to_do_about_it() -> None:
+    server = samples.SERVER
+    gate = Finding("PLAN-HOST-GATE", "breach", "a pool was refused", server=server, advice="a smaller --hicache-size")
+    other = replace(gate, server="127.0.0.1:30001", message="of another server")
+    dead = Finding("RANK-DEAD", "critical", "gone", server=server, causes=("PLAN-HOST-GATE",), advice="read the log")
+    told = rows(FindingDetail(dead), replace(healthy(), findings=(other, gate, dead)), 80)
+    assert " caused by PLAN-HOST-GATE: a pool was refused" in told
+    assert told.index(" a smaller --hicache-size") < told.index(" read the log")
+
+
+@pytest.mark.parametrize("screen", [80, 120])
+def test_what_if_is_whole(screen: int) -> None:
+    told = rows(WhatIf("--hicache-size 140 --tp 4"), healthy(), screen)
+    assert not any("…" in row for row in told)
+    assert any(row.startswith(" L2 tokens a rank") and row.endswith("+390,912") for row in told), told
+    assert "missing" in " ".join(told) or "left" in " ".join(told)

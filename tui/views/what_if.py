@@ -15,10 +15,10 @@ from tui.views.view import Frame, Page, RankTarget, Row
 
 _COLUMNS = (
     Col("", 30, align_left=True),
-    Col("now", 16),
-    Col("what if", 16),
-    Col("difference", 16),
-    Col("", 4, align_left=True, grow=True),
+    Col("now", 12),
+    Col("what if", 12),
+    Col("difference", 12),
+    Col("", 0, align_left=True, grow=True),
 )
 
 
@@ -43,8 +43,8 @@ class WhatIf:
             return Page((head,), _wrapped(plain(str(problem)), "warn", width))
         header, body = table(_COLUMNS, _rows(server.plan, other, frame), width, more)
         notes = [row for text, role in _notes(other) for row in _wrapped(text, role, width)]
-        fits = Row(fit(line(*_fits(server.plan, other, frame.verdict)), width, more))
-        return Page((head, header), (*(Row(each) for each in body), Row(line(" ")), fits, *notes))
+        fits = _wrapped(*_fits(server.plan, other, frame.verdict), width)
+        return Page((head, header), (*(Row(each) for each in body), Row(line(" ")), *fits, *notes))
 
 
 def _wrapped(text: str, role: str, width: int) -> tuple[Row, ...]:
@@ -140,20 +140,17 @@ def _rows(now: Plan, other: Plan, frame: Frame) -> list[list[Cell]]:
     return rows
 
 
-def _fits(now: Plan, other: Plan, verdict: Verdict) -> list[Span]:
+def _fits(now: Plan, other: Plan, verdict: Verdict) -> tuple[str, str]:
     """Against this host, with the memory of the running pools given back first."""
     available = verdict.node.line("host.available").seen
     needed, held = other.node.allocated_bytes, verdict.node.line("host.pools").seen or 0
     if available is None or needed is None:
-        return [Span(" whether it fits is not known: host memory or the pool size is missing", "muted")]
+        return "whether it fits is not known: host memory or the pool size is missing", "muted"
     room = int(available) + int(held)
     left = room - needed
-    verdict_word, role = ("fits", "ok") if left >= 0 else ("does not fit", "breach")
-    return [
-        Span(f" {verdict_word}", role, True),
-        Span(f": {_size(needed)} needed, {_size(room)} available once the present pools are gone", "text"),
-        Span(f", {_size(abs(left))} {'left' if left >= 0 else 'missing'}", "text"),
-    ]
+    answer, role, rest = ("fits", "ok", "left") if left >= 0 else ("does not fit", "breach", "missing")
+    have = f"{_size(needed)} needed, {_size(room)} available once the present pools are gone"
+    return f"{answer}: {have}, {_size(abs(left))} {rest}", role
 
 
 def _notes(plan: Plan) -> list[tuple[str, str]]:
