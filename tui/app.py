@@ -16,10 +16,11 @@ from tui.themes import ThemeColors
 from tui.timekeys import ReplayTime, TimeKeys
 from tui.tools import NO_TOOLS, Failed, Recorder, Tools
 from tui.viewer import Viewer
+from tui.views.event_detail import EventDetail
 from tui.views.finding_detail import FindingDetail, as_markdown
 from tui.views.rank_detail import RankDetail
 from tui.views.sorting import next_sort
-from tui.views.view import UNSORTED, FindingTarget, Frame, RankTarget, Sort
+from tui.views.view import UNSORTED, EventTarget, FindingTarget, Frame, RankTarget, Sort
 from tui.views.what_if import WhatIf
 
 TICK_SECONDS = 1.0
@@ -112,6 +113,8 @@ class RanktopApp(Viewer):
             return
         if isinstance(target, FindingTarget):
             self._push(FindingDetail(target.finding))
+        elif isinstance(target, EventTarget):
+            self._push(EventDetail(target.happening))
         elif isinstance(target, RankTarget):
             self._rank = target
             self._push(RankDetail(target))

@@ -10,6 +10,9 @@ from ranktop.finding import SEVERITIES, Finding
 from ranktop.reconcile.grouping import rank_span
 from ranktop.reconcile.verdict import Verdict
 
+STATE_WORDS = {"no_data": "not here"}
+"""How a source stands, where its own word is none for people."""
+
 KEEP = 1000
 BATCHES = frozenset({"prefill_batch", "decode_batch"})
 """Kinds of log lines of which a busy server writes one a second: they must not push out what matters."""
@@ -47,7 +50,8 @@ class EventLog:
             key = (state.name, state.server)
             if self._states.get(key, state.state) != state.state:
                 role = "warn" if state.state in ("error", "stale") else "muted"
-                text = f"{state.name} is {state.state} {state.detail}"
+                why = f": {state.detail}" if state.detail else ""
+                text = f"{state.name} is {STATE_WORDS.get(state.state, state.state)}{why}"
                 self._rows.append(Happening(at, "source", state.server or "", text, role))
             self._states[key] = state.state
 

@@ -45,8 +45,8 @@ def first_lines(
     most = height if page.tail is None else most_rows(height, page)
     lines = [*top, *page.head, *(row.line for row in page.rows[:most])]
     lines += [*page.tail_head, *(row.line for row in (page.tail or ())[:rows])]
-    lines = [fit(one, width) for one in lines[: rows - 1]]
-    lines += [fit((), width)] * (rows - 1 - len(lines))
+    lines = [fit(one, width, glyphs.more) for one in lines[: rows - 1]]
+    lines += [fit((), width, glyphs.more)] * (rows - 1 - len(lines))
     return [*lines, draw_keys(view_keys(views), short_keys(actions), view.name, width, glyphs)]
 
 

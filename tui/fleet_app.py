@@ -37,7 +37,7 @@ from tui.views.finding_detail import FindingDetail
 from tui.views.fleet import FLEET_SORT, FleetView, fleet_verdict, next_fleet_sort
 from tui.views.rank_detail import RankDetail
 from tui.views.sorting import next_sort
-from tui.views.view import UNSORTED, FindingTarget, Frame, RankTarget, Sort, View
+from tui.views.view import UNSORTED, FindingTarget, Frame, NodeTarget, RankTarget, Sort, View
 
 MAX_WAIT_SECONDS = 60.0
 _SPANS_SECONDS = (300.0, 30 * 86400.0)
@@ -158,7 +158,7 @@ class FleetApp(Viewer):
             self._push(FindingDetail(target.finding))
         elif isinstance(target, RankTarget):
             self._push(RankDetail(target))
-        elif self._reading is not None:
+        elif isinstance(target, NodeTarget) and self._reading is not None:
             self._node = next((row for row in self._reading.fleet.rows if row.instance == target.instance), None)
             self._wake.set()
 

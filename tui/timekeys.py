@@ -72,13 +72,17 @@ class Past(Protocol):
     def changes(self) -> Sequence[tuple[float, Severity | None]]: ...
 
 
+OpenPast = Callable[[Sample], Past | None]
+"""The past of the servers of that sample."""
+
+
 class LiveTime:
     """Sampling and judging go on while the picture stands still; what was shown is kept for a quarter of an hour.
 
     What was before that is shown from the file of a recorder, when `open_past` finds one.
     """
 
-    def __init__(self, feed: SampleFeed, judge: Judge, open_past: Callable[[], Past | None] = lambda: None) -> None:
+    def __init__(self, feed: SampleFeed, judge: Judge, open_past: OpenPast = lambda _: None) -> None:
         self._feed = feed
         self._judge = judge
         self._timeline = LiveTimeline()
@@ -165,7 +169,7 @@ class LiveTime:
     def _stop(self, when: float) -> None:
         """Stand at the nearest moment to `when` that can be shown."""
         if self._when is None and self._newest is not None:
-            self._past = self._open_past()
+            self._past = self._open_past(self._newest.sample)
         span = self._span()
         self._when = None if span is None else max(span[0], min(span[1], when))
         self._then = self._timeline.at(self._when) if self._when is not None else None

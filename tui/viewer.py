@@ -11,12 +11,14 @@ from typing import ClassVar
 from rich.text import Text
 from textual.app import SystemCommand
 from textual.binding import BindingType
-from textual.events import Resize
+from textual.command import CommandPalette
+from textual.events import Event, Key, Resize
 from textual.screen import Screen
+from textual.scrollbar import ScrollBar, ScrollBarRender
 
 from ranktop.printable import printable
 from tui.actions import SHOW_VIEWS, VIEWS
-from tui.draw.glyphs import Glyphs
+from tui.draw.glyphs import ASCII, Glyphs
 from tui.keys import Action, bindings, rebound, short_keys, shown_keys, view_keys
 from tui.moment import parse_time
 from tui.palette import Palette, textual_theme
@@ -27,6 +29,7 @@ from tui.terminal.held import HeldApp
 from tui.themes import ThemeColors
 from tui.views.view import Target, View
 from tui.widgets.ask import Ask
+from tui.widgets.lines import AsciiBar
 
 _MOST_LETTERS = 8000
 
@@ -49,6 +52,8 @@ class Viewer(HeldApp):
         self.set_keymap({name: pressed for name, pressed in keys.items() if name in names})
         self._themes = itertools.cycle(themes)
         self._glyphs = glyphs
+        self.set_class(glyphs is ASCII, "-ascii")
+        ScrollBar.renderer = AsciiBar if glyphs is ASCII else ScrollBarRender
         self._palette = self._next_palette()
         self._main = MainScreen(self._palette, glyphs)
         self._stack: list[View] = [VIEWS[0]]
@@ -78,6 +83,14 @@ class Viewer(HeldApp):
         if self.early is not None:
             # The first picture stands until the same lines are drawn: Textual begins with an empty screen.
             self.hold_frames()
+
+    async def on_event(self, event: Event) -> None:
+        """A key that came back from the screen belongs to a question that was asked meanwhile."""
+        if isinstance(event, Key) and event.is_forwarded:
+            asking = next(iter(self._main.query(Ask)), None)
+            if asking is not None and asking.takes(event):
+                return
+        await super().on_event(event)
 
     def on_resize(self, resized: Resize) -> None:
         # The screen learns of its new size after the app does.
@@ -124,10 +137,15 @@ class Viewer(HeldApp):
         """The keys that close the help again, besides its own: those that open it or go back."""
         return ",".join(action.keys for action in self._actions if action.name in ("help", "leave", "quit"))
 
+    def action_command_palette(self) -> None:
+        if not isinstance(self.screen, CommandPalette):
+            self.push_screen(CommandPalette(placeholder="what to do", id="--command-palette"))
+
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:
         for action in (*self._views, *self._actions):
             if action.name != "palette":
-                yield SystemCommand(action.help.capitalize(), f"key {action.shown_key}", self._calling(action.call))
+                what = action.help[:1].upper() + action.help[1:]
+                yield SystemCommand(what, f"key {action.shown_key}", self._calling(action.call))
 
     def _calling(self, call: str) -> Callable[[], None]:
         def run() -> None:

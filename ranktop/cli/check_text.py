@@ -138,10 +138,10 @@ def where_text(finding: Finding, servers: int) -> str:
 
 
 def tiers_text(tiers: TierShares) -> str:
-    """`L1 61.2 %, L2 24.0 %, ... of 812344 prefill tokens`."""
+    """`L1 61.2 %, L2 24.0 %, ... of 812,344 prefill tokens`."""
     shares = (("L1", tiers.device_hit), ("L2", tiers.host_hit), ("L3", tiers.storage_hit), ("miss", tiers.miss))
     said = [f"{name} {100 * share:.1f} %" for name, share in shares if share is not None]
-    return f"{', '.join(said)} of {tiers.window_tokens} prefill tokens"
+    return f"{', '.join(said)} of {tiers.window_tokens:,} prefill tokens"
 
 
 def _pair(line: Line) -> str:

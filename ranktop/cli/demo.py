@@ -14,7 +14,7 @@ from ranktop.cli.node_options import NodeOptions, make_feed, make_reconciler
 from ranktop.demo.launch import VERSIONS
 from ranktop.demo.launcher import DemoError, DemoNode
 from ranktop.demo.rollout import Rollout
-from ranktop.demo.scenarios import SCENARIOS, WIDTHS, find_scenario
+from ranktop.demo.scenarios import SCENARIOS, WIDTHS, find_scenario, why_no_scenario
 from ranktop.finding import SEVERITIES, Finding, exit_code
 from ranktop.printable import one_line
 from ranktop.reconcile.grouping import rank_span
@@ -54,7 +54,7 @@ def demo(
         click.echo(_listed())
         return OK
     if find_scenario(scenario) is None:
-        raise UsageProblem(f"demo: no scenario {scenario!r} (one of {', '.join(SCENARIOS)})")
+        raise UsageProblem(f"demo: {why_no_scenario(scenario)}")
     _end_on_signals()
     try:
         with DemoNode(scenario, port=port, seed=seed, speed=speed) as node:

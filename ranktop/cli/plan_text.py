@@ -199,7 +199,7 @@ def _memory_nodes(plan: Plan, machine: Machine) -> Iterator[str]:
 
 
 def _storage_block(plan: Plan) -> Iterator[str]:
-    yield (f"L3 prefetch: {plan.l3.policy}, {plan.l3.cache}, from {plan.l3.threshold_tokens} tokens")
+    yield (f"L3 prefetch: {plan.l3.policy}, {plan.l3.cache}, from {plan.l3.threshold_tokens:,} tokens")
     yield "  deadline      " + "  ".join(
         f"{int(tokens):,}: {seconds:g} s"
         for tokens, seconds in plan.l3.deadline_seconds.items()

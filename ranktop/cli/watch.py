@@ -22,7 +22,7 @@ from ranktop.reconcile import Verdict
 from ranktop.sample import GpuHold, Sample, SampleFeed
 
 if TYPE_CHECKING:
-    from tui.timekeys import Past
+    from tui.timekeys import OpenPast, Past
     from tui.tools import Recorder
 
 _FIRST_LOOK_SECONDS = 0.2
@@ -62,7 +62,7 @@ def show(
     *,
     record_path: str | None = None,
     remembers: bool = False,
-    open_past: Callable[[], Past | None] = lambda: None,
+    open_past: OpenPast = lambda _: None,
 ) -> int:
     """Run the screen until the user quits. Reading starts before the screen's libraries are imported.
 
@@ -102,11 +102,11 @@ def show(
             remember(reconciler.launches)
 
 
-def _open_past() -> Past | None:
-    """The file of a recorder on this node."""
+def _open_past(shown: Sample) -> Past | None:
+    """The file of a recorder on this node that has one of the servers shown."""
     from ranktop.recording.past import open_past
 
-    return open_past()
+    return open_past(shown)
 
 
 def can_draw() -> bool:
@@ -125,7 +125,7 @@ def _draw(
     look: Look,
     gpus: GpuHold,
     recorder: Recorder | None,
-    open_past: Callable[[], Past | None],
+    open_past: OpenPast,
 ) -> int:
     with uncollected():
         from ranktop.cli.first_picture import first_picture

@@ -17,7 +17,7 @@ from typing import Any, Self
 
 from ranktop.clock import NodeClock
 from ranktop.demo.launch import RANKS
-from ranktop.demo.scenarios import SCENARIOS, find_scenario
+from ranktop.demo.scenarios import find_scenario, why_no_scenario
 
 PREFIX = "ranktop-demo-"
 _START_SECONDS = 30.0
@@ -51,7 +51,7 @@ class DemoNode:
     ) -> None:
         found = find_scenario(scenario)
         if found is None:
-            raise DemoError(f"no scenario {scenario!r} (there are: {', '.join(SCENARIOS)})")
+            raise DemoError(why_no_scenario(scenario))
         self.scenario = found
         self.clock = clock or NodeClock(time.time(), speed)
         self._port = port or 0

@@ -75,14 +75,14 @@ def _answer(plan: Plan, fitting: Plan, size_gb: float, needed: int) -> Fit:
     if device_tokens is not None and host.tokens <= device_tokens:
         return Fit(
             None,
-            f"the largest size that fits is {size_gb:g} GB a rank: {host.tokens} tokens, not more than L1's "
-            f"{device_tokens}; leave HiCache off, or free host memory",
+            f"the largest size that fits is {size_gb:g} GB a rank: {host.tokens:,} tokens, not more than L1's "
+            f"{device_tokens:,}; leave HiCache off, or free host memory",
         )
     after = needed_bytes(fitting) or 0
     freed, lost = needed - after, before.tokens - host.tokens
     return Fit(
         f"--hicache-size {size_gb:g}",
-        f"fits: {host.tokens} tokens a rank; frees {freed / GB:.2f} GB on this node, loses {lost} tokens a rank",
+        f"fits: {host.tokens:,} tokens a rank; frees {freed / GB:.2f} GB on this node, loses {lost:,} tokens a rank",
         size_gb,
         freed,
         lost,

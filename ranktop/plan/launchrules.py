@@ -59,7 +59,7 @@ def _smaller_than_l1(plan: Plan) -> Iterable[Finding]:
         yield Finding(
             "PLAN-L2-SMALLER-THAN-L1",
             "warn",
-            f"L2 holds {host.tokens} tokens, L1 {device_tokens}: every page in L2 can also be in L1.{storage}",
+            f"L2 holds {host.tokens:,} tokens, L1 {device_tokens:,}: every page in L2 can also be in L1.{storage}",
             scope="server",
             evidence={"host_tokens": host.tokens, "device_tokens": device_tokens},
             sources={"host_tokens": "computed", "device_tokens": "given"},

@@ -76,8 +76,8 @@ def _indexer_notes(plan: Plan, profile: Profile) -> list[str]:
         return []
     percent = 100 * host.index_bytes_per_token / host.bytes_per_token
     notes = [
-        f"The DSA indexer pool comes on top of the size: {host.index_bytes_per_token} bytes a token beside "
-        f"{host.bytes_per_token}, +{percent:.6f} %."
+        f"The DSA indexer pool comes on top of the size: {host.index_bytes_per_token:,} bytes a token beside "
+        f"{host.bytes_per_token:,}, +{percent:.6f} %."
     ]
     if not profile.host_index_elision and plan.model.full_index_layers:
         notes.append(

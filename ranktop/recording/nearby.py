@@ -24,12 +24,11 @@ _MAX_FILES = 50
 _MAX_DESCRIPTORS = 4096
 
 
-def find_recording(folders: Sequence[str] = (DEFAULT_FOLDER,)) -> str | None:
-    """The file of this host and boot that is being written, the newest first; else the newest in these folders."""
-    for path in (*_newest(held_recordings()), *_newest(_in_folders(folders))):
-        if _is_of_this_boot(path):
-            return path
-    return None
+def find_recordings(folders: Sequence[str] = (DEFAULT_FOLDER,)) -> Iterator[str]:
+    """Files of this host and boot: those that are being written, the newest first; then the newest in these folders."""
+    held = _newest(held_recordings())
+    yield from filter(_is_of_this_boot, held)
+    yield from (path for path in _newest(_in_folders(folders)) if path not in held and _is_of_this_boot(path))
 
 
 def held_recordings() -> Iterator[str]:

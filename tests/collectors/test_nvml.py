@@ -1,96 +1,19 @@
-"""The real `pynvml` on a stand-in library of our own (shim/nvml.c), built here and steered through a text file."""
+"""GPUs as NVML tells them: whole, lost, without permission, of an old driver, in MIG."""
 
 from __future__ import annotations
 
-import ctypes
-import json
-import os
-import subprocess
-import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-import pynvml
 import pytest
 
-from collectors import nvml_session
-from collectors.nvml import NvmlCollector
 from collectors.nvml_device import pci_address
-from collectors.nvml_session import NvmlSession, loaded_driver_version
-from collectors.xid import XidCollector
-from ranktop.sample import Gpu, GpuProcess, NoData, SourceError
+from ranktop.sample import GpuProcess, SourceError
+from tests.collectors.nvml_shim import MIB, Driver, collector, read
 
 pytestmark = pytest.mark.tools("gcc")
-SHIM = Path(__file__).parent / "shim" / "nvml.c"
-MIB = 1 << 20
-
-
-def build(folder: Path, *flags: str) -> Path:
-    library = folder / "libnvidia-ml.so.1"
-    subprocess.run(["gcc", "-shared", "-fPIC", "-O1", *flags, "-o", library, SHIM], check=True)
-    return library
-
-
-@pytest.fixture(scope="session")
-def libraries(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    return {
-        "new": build(tmp_path_factory.mktemp("new")),
-        "old": build(tmp_path_factory.mktemp("old"), "-DWITHOUT_NEW"),
-        "named": build(tmp_path_factory.mktemp("named"), "-Wl,-soname,libnvidia-ml.so.1"),
-    }
-
-
-class Driver:
-    """Loads one of the libraries into pynvml and says what it answers."""
-
-    def __init__(self, library: Path, state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.state = state
-        self.say()
-        self.library = ctypes.CDLL(str(library))
-        monkeypatch.setenv("RANKTOP_FAKE_NVML", str(state))
-        monkeypatch.setattr(nvml_session, "LIBRARY", str(library))
-        monkeypatch.setattr(pynvml, "nvmlLib", self.library)
-        monkeypatch.setattr(pynvml, "_nvmlGetFunctionPointer_cache", {})
-
-    def say(self, **lines: object) -> None:
-        """The whole state: `gpu0_used=5` is the line `0.used 5`, `gpu0m1_pids` is `0m1.pids`."""
-        text = "".join(f"{key.removeprefix('gpu').replace('_', '.', 1)} {value}\n" for key, value in lines.items())
-        new = self.state.with_suffix(".new")
-        new.write_text(text)
-        new.replace(self.state)
-
-    @property
-    def sessions(self) -> int:
-        return self.library.fake_sessions()
-
-
-@pytest.fixture
-def driver(
-    libraries: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Callable[[str], Driver]]:
-    made: list[Driver] = []
-
-    def load(kind: str = "new") -> Driver:
-        made.append(Driver(libraries[kind], tmp_path / "state", monkeypatch))
-        return made[-1]
-
-    yield load
-    for one in made:
-        one.say()
-        while one.sessions:
-            one.library.nvmlShutdown()
-
-
-def collector(tmp_path: Path, **options: Any) -> NvmlCollector:
-    return NvmlCollector(NvmlSession(proc_root=tmp_path), sys_root=tmp_path / "sys", **options)
-
-
-def read(it: NvmlCollector) -> tuple[Gpu, ...]:
-    return it.read(None, time.time()).gpus
 
 
 def test_eight_gpus(driver: Callable[..., Driver], tmp_path: Path) -> None:
@@ -207,45 +130,6 @@ def test_mig_devices_hold_the_processes(driver: Callable[..., Driver], tmp_path:
     assert gpu.processes == (GpuProcess(50, 8000 * MIB, 8),)
 
 
-@pytest.mark.parametrize(
-    ("init", "kind", "code", "says"),
-    [
-        (9, NoData, "driver_not_loaded", "not loaded"),
-        (4, SourceError, "no_permission", "/dev/nvidiactl"),
-        (999, SourceError, "unknown_error", "nvmlInit"),
-    ],
-)
-def test_nvml_that_does_not_open(
-    driver: Callable[..., Driver], tmp_path: Path, init: int, kind: type[NoData], code: str, says: str
-) -> None:
-    it = driver()
-    it.say(init=init)
-    nvml = collector(tmp_path)
-    with pytest.raises(kind, match=says) as caught:
-        nvml.read(None, 100.0)
-    assert caught.value.code == code
-    it.say(count=1)
-    with pytest.raises(kind):
-        nvml.read(None, 110.0)
-    assert len(nvml.read(None, 131.0).gpus) == 1
-
-
-def test_a_mismatch_names_both_versions_and_lasts(driver: Callable[..., Driver], tmp_path: Path) -> None:
-    (tmp_path / "driver" / "nvidia").mkdir(parents=True)
-    (tmp_path / "driver" / "nvidia" / "version").write_text(
-        "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  590.48.01  Release Build\nGCC version: 13\n"
-    )
-    it = driver()
-    it.say(init=18)
-    nvml = collector(tmp_path)
-    with pytest.raises(SourceError, match=r"590\.48\.01.*start ranktop again") as caught:
-        nvml.read(None, 0.0)
-    assert caught.value.code == "version_mismatch"
-    it.say()
-    with pytest.raises(SourceError):
-        nvml.read(None, 100000.0)
-
-
 def test_a_gpu_that_hangs_costs_its_own_row(driver: Callable[..., Driver], tmp_path: Path) -> None:
     it = driver()
     it.say(count=3)
@@ -271,132 +155,6 @@ def test_a_gpu_that_hangs_costs_its_own_row(driver: Callable[..., Driver], tmp_p
         assert time.monotonic() < deadline
 
 
-def test_release_closes_the_session_and_resume_opens_it(driver: Callable[..., Driver], tmp_path: Path) -> None:
-    it = driver()
-    it.say(count=1)
-    nvml = collector(tmp_path)
-    xids = XidCollector(nvml.session)
-    assert read(nvml)[0].state == "ok"
-    assert xids.read(None, 0.0) == ()
-    assert it.sessions == 1
-    nvml.session.release()
-    with pytest.raises(NoData) as caught:
-        read(nvml)
-    assert caught.value.code == "released"
-    assert it.sessions == 0
-    nvml.session.resume()
-    assert read(nvml)[0].state == "ok"
-
-
-def test_without_holding_the_session_is_closed_after_every_reading(
-    driver: Callable[..., Driver], tmp_path: Path
-) -> None:
-    it = driver()
-    it.say(count=1)
-    nvml = NvmlCollector(NvmlSession(hold=False, proc_root=tmp_path), sys_root=tmp_path)
-    for _ in range(2):
-        assert read(nvml)[0].state == "ok"
-        assert it.sessions == 0
-    assert nvml.period_seconds == 10
-
-
-def test_nvml_that_forgot_its_session_is_opened_again(driver: Callable[..., Driver], tmp_path: Path) -> None:
-    it = driver()
-    it.say(count=1)
-    nvml = collector(tmp_path)
-    read(nvml)
-    it.say(count=1, gpu0_error=1)
-    with pytest.raises(SourceError) as caught:
-        read(nvml)
-    assert caught.value.code == "uninitialized"
-    it.say(count=2)
-    assert [gpu.state for gpu in read(nvml)] == ["ok", "ok"]
-
-
-def test_xids_come_once_and_name_their_gpu(driver: Callable[..., Driver], tmp_path: Path) -> None:
-    it = driver()
-    it.say(count=2)
-    xids = XidCollector(NvmlSession(proc_root=tmp_path), wall=lambda: 5.0)
-    assert xids.read(None, 0.0) == ()
-    it.say(count=2, gpu1_xid=79)
-    deadline = time.monotonic() + 5
-    while not (found := xids.read(None, 0.0)):
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-    (event,) = found
-    assert (event.kind, event.fields, event.at_unix_seconds) == ("xid", {"xid": 79, "pci_bus_id": "0000:2a:00.0"}, 5.0)
-    assert xids.read(None, 0.0) == ()
-    xids._session.release()
-    with pytest.raises(NoData):
-        xids.read(None, 0.0)
-
-
-def test_a_gpu_that_is_lost_ends_the_wait_for_xids_for_half_a_minute(
-    driver: Callable[..., Driver], tmp_path: Path
-) -> None:
-    it = driver()
-    it.say(count=1, wait=15)
-    xids = XidCollector(NvmlSession(proc_root=tmp_path))
-    with suppress(SourceError):
-        xids.read(None, 100.0)
-    assert xids._listener is not None
-    xids._listener._thread.join(5)
-    it.say(count=1)
-    with pytest.raises(SourceError, match="XIDs still come"):
-        xids.read(None, 129.0)
-    assert xids.read(None, 130.0) == ()
-
-
-def test_xids_that_no_gpu_tells(driver: Callable[..., Driver], tmp_path: Path) -> None:
-    driver().say(count=1, gpu0_register=3)
-    xids = XidCollector(NvmlSession(proc_root=tmp_path))
-    with suppress(NoData):
-        xids.read(None, 0.0)
-    assert xids._listener is not None
-    xids._listener._thread.join(5)
-    with pytest.raises(NoData, match="XID"):
-        xids.read(None, 0.0)
-
-
-QUIT = """
-import sys, time
-from collectors.nvml import NvmlCollector
-nvml = NvmlCollector(deadline_seconds=0.2)
-states = [gpu.state for gpu in nvml.read(None, 0.0).gpus]
-print(states, flush=True)
-"""
-
-
-def test_a_process_quits_at_once_while_nvml_hangs(libraries: dict[str, Path], tmp_path: Path) -> None:
-    (tmp_path / "state").write_text("count 2\n1.hang 1\n")
-    env = os.environ | {
-        "LD_LIBRARY_PATH": str(libraries["named"].parent),
-        "RANKTOP_FAKE_NVML": str(tmp_path / "state"),
-        "PYTHONPATH": str(Path(__file__).parents[2]),
-    }
-    done = subprocess.run([sys.executable, "-c", QUIT], env=env, capture_output=True, text=True, timeout=20)
-    assert json.loads(done.stdout.replace("'", '"')) == ["ok", "hanging"]
-    assert (done.returncode, done.stderr) == (0, "")
-
-
-def test_a_lasting_refusal_does_not_grow(driver: Callable[..., Driver], tmp_path: Path) -> None:
-    driver().say(init=18)
-    nvml = collector(tmp_path)
-    depths: list[int] = []
-    for _ in range(3):
-        with pytest.raises(SourceError) as caught:
-            nvml.read(None, 0.0)
-        depths.append(len(caught.traceback))
-    assert depths[1] == depths[2]
-
-
-def test_no_library_is_an_ordinary_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nvml_session, "LIBRARY", "libnvidia-ml-that-is-not-here.so.1")
-    with pytest.raises(NoData, match="no NVIDIA driver here") as caught:
-        collector(tmp_path).read(None, 0.0)
-    assert caught.value.code == "absent"
-
-
 @pytest.mark.parametrize(
     ("nvml", "sysfs"),
     [
@@ -408,7 +166,3 @@ def test_no_library_is_an_ordinary_state(tmp_path: Path, monkeypatch: pytest.Mon
 )
 def test_pci_addresses(nvml: bytes | str, sysfs: str) -> None:
     assert pci_address(nvml) == sysfs
-
-
-def test_no_loaded_driver(tmp_path: Path) -> None:
-    assert loaded_driver_version(str(tmp_path)) is None

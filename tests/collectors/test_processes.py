@@ -19,11 +19,13 @@ from collectors.processes import ProcessesCollector, server_ids
 from ranktop.sample import Processes, SourceError
 from support.held import Held
 
-# All of them launch at the same address, and find each other.
-pytestmark = pytest.mark.xdist_group("processes")
-
 TREE = Path(__file__).with_name("process_tree.py")
-LAUNCH = "python -m sglang.launch_server --port 39871 --api-key s3cret"
+PORT = 1024 + 2 * (os.getpid() % 32_000)
+"""Of this test process alone: readers see every server of the machine, also those of the same tests in another worker
+or another checkout, and one address is one server's. The one after it is for a second server."""
+
+LAUNCH = f"python -m sglang.launch_server --port {PORT} --api-key s3cret"
+ADDRESS = f"127.0.0.1:{PORT}"
 
 
 class Tree:
@@ -92,7 +94,7 @@ def test_a_server_and_its_ranks_in_rank_order(grow: Callable[..., Tree]) -> None
     tree = grow(node(LAUNCH, *ranks("TP10", "TP2", "TP0"), node("sglang::detokenizer")), 5, env)
     seen = ProcessesCollector(only_pids=[tree.pid]).read(None, 0.0)
     (server,) = seen.servers
-    assert (server.id, server.url) == ("127.0.0.1:39871", "http://127.0.0.1:39871")
+    assert (server.id, server.url) == (ADDRESS, f"http://{ADDRESS}")
     assert server.demo_state_path == "/tmp/somewhere.json"
     assert server.own_network is True
     assert "s3cret" not in repr(seen)
@@ -118,8 +120,8 @@ def test_a_controller_between_server_and_ranks(grow: Callable[..., Tree]) -> Non
     tree = grow(node(LAUNCH, node("sglang::data_parallel_controller", *ranks("DP0_TP0", "DP1_TP1"))), 4)
     seen = ProcessesCollector(only_pids=[tree.pid]).read(None, 0.0)
     assert [(rank.server, str(rank.tag)) for rank in seen.ranks] == [
-        ("127.0.0.1:39871", "DP0 TP0"),
-        ("127.0.0.1:39871", "DP1 TP1"),
+        (ADDRESS, "DP0 TP0"),
+        (ADDRESS, "DP1 TP1"),
     ]
 
 
@@ -133,7 +135,7 @@ def test_an_engine_in_somebodys_own_program(grow: Callable[..., Tree]) -> None:
 def test_a_server_before_its_ranks_and_a_rank_titled_late(grow: Callable[..., Tree]) -> None:
     tree = grow(node(LAUNCH), 1)
     collector = ProcessesCollector(only_pids=[tree.pid])
-    assert [server.id for server in collector.read(None, 0.0).servers] == ["127.0.0.1:39871"]
+    assert [server.id for server in collector.read(None, 0.0).servers] == [ADDRESS]
     late = (
         "import sys, time, setproctitle; sys.stdin.readline()\n"
         "setproctitle.setproctitle('sglang::scheduler_TP7'); print('titled', flush=True); time.sleep(60)"
@@ -190,7 +192,7 @@ def test_an_orphan_keeps_its_server_and_says_so(grow: Callable[..., Tree]) -> No
     tree.process.wait()
     orphan = mine(until(collector, lambda seen: mine(seen).parent_pid != tree.pid))
     assert orphan.orphan is True
-    assert orphan.server == "127.0.0.1:39871"
+    assert orphan.server == ADDRESS
     assert mine(chosen.read(None, 0.0)).orphan is True
     late = mine(ProcessesCollector().read(None, 0.0))
     assert late.orphan is True
@@ -199,10 +201,10 @@ def test_an_orphan_keeps_its_server_and_says_so(grow: Callable[..., Tree]) -> No
 
 def test_two_servers_and_the_choice_by_url(grow: Callable[..., Tree]) -> None:
     first = grow(node(LAUNCH, *ranks("TP0")), 2)
-    grow(node(LAUNCH.replace("39871", "39872"), *ranks("TP0")), 2)
-    chosen = ProcessesCollector(only_urls=["http://localhost:39871/"]).read(None, 0.0)
+    grow(node(LAUNCH.replace(str(PORT), str(PORT + 1)), *ranks("TP0")), 2)
+    chosen = ProcessesCollector(only_urls=[f"http://localhost:{PORT}/"]).read(None, 0.0)
     assert [server.pid for server in chosen.servers] == [first.pid]
-    assert [rank.server for rank in chosen.ranks] == ["127.0.0.1:39871"]
+    assert [rank.server for rank in chosen.ranks] == [ADDRESS]
 
 
 @pytest.mark.tools("unshare")
@@ -212,9 +214,9 @@ def test_a_container_with_the_same_address_has_an_id_of_its_own(grow: Callable[.
     grow(node(LAUNCH, *ranks("TP0")), 2, before=("unshare", "--net", "--pid", "--fork", "--kill-child"))
     seen = ProcessesCollector().read(None, 0.0)
     own, foreign = sorted(
-        (server for server in seen.servers if "39871" in server.argv), key=lambda server: not server.own_network
+        (server for server in seen.servers if str(PORT) in server.argv), key=lambda server: not server.own_network
     )
-    assert (own.pid, own.id, own.own_network) == (here.pid, "127.0.0.1:39871", True)
+    assert (own.pid, own.id, own.own_network) == (here.pid, ADDRESS, True)
     assert (foreign.id, foreign.url, foreign.own_network) == (f"pid:{foreign.pid}", None, False)
     inside = next(rank for rank in seen.ranks if rank.server == foreign.id)
     assert inside.namespace_pids[0] == inside.pid

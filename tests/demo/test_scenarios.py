@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from ranktop.demo.launcher import DemoNode
-from ranktop.demo.scenarios import SCENARIOS, Scenario, find_scenario
+from ranktop.demo.scenarios import SCENARIOS, Scenario, find_scenario, why_no_scenario
 from ranktop.demo.sizes import demo_plan, pool_sizes
 from ranktop.demo.state import resident_shmem_bytes
 from ranktop.sample.demo_state import DemoState
@@ -82,6 +82,21 @@ def test_a_scenario_on_a_larger_host(ranks: int) -> None:
 @pytest.mark.parametrize("name", ["healthy:7", "healthy:128", "healthy:x", "cp1-fallback:16", "none:16"])
 def test_no_such_larger_host(name: str) -> None:
     assert find_scenario(name) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("healthy:7", "'healthy:7': no node of '7' ranks (healthy has 8; or give healthy:16, healthy:32, healthy:64)"),
+        ("healthy:x@0.5.23", "no node of 'x' ranks"),
+        ("cp1-fallback:16", "'cp1-fallback:16': cp1-fallback has one size, 8 ranks (give cp1-fallback alone)"),
+        ("healthy:16@0.5.99", "'healthy:16@0.5.99': no SGLang '0.5.99' is played (one of 0.5.18, 0.5.23)"),
+        ("helthy:16", "no scenario 'helthy' (one of healthy, pool-too-big,"),
+    ],
+)
+def test_what_is_wrong_with_a_name_is_told(name: str, told: str) -> None:
+    assert find_scenario(name) is None
+    assert told in why_no_scenario(name)
 
 
 @e2e

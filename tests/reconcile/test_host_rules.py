@@ -91,6 +91,10 @@ def test_the_pod_is_the_limit_when_it_leaves_less_than_the_host() -> None:
     assert finding.evidence["limit"] == f"cgroup {changes.POD}"
     assert finding.evidence["headroom_bytes"] == 140 * GB, "1300 - (1200 - 40 GB of page cache)"
     assert finding.evidence["short_bytes"] == 8 * INDEXER + 10 * GIB - 140 * GB
+    assert finding.message.startswith(
+        "193.18 GB of planned pools are still to come beside 10.74 GB of reserve, and 140.00"
+    )
+    assert finding.message.endswith(f"GB can be taken (cgroup {changes.POD})"), "a path is longer than a row"
 
 
 def test_mapped_pools_that_are_not_filled_yet_are_still_to_come() -> None:
@@ -290,3 +294,39 @@ def test_a_refused_pool_names_the_reserve_of_this_host(reserve_bytes: int | None
     assert (finding.severity, finding.rank) == ("breach", "TP1")
     assert finding.evidence["reserve_bytes"] == expected
     assert finding.evidence["needed_bytes"] == 96_000_000_000 + expected
+
+
+@pytest.mark.parametrize(
+    ("asked_gb", "free_gb", "told"),
+    [
+        (0.01, 0.0, "a pool was refused: 10.5 MB + 10.5 MB reserve = 21.0 MB > under 5 MB available"),
+        (0.03, 0.02, "a pool was refused: about 30 MB + 10.5 MB reserve = 40.5 MB > about 20 MB available"),
+        (96.0, 90.5, "a pool was refused: 96.00 GB + 10.5 MB reserve = 96.01 GB > 90.50 GB available"),
+    ],
+    ids=["a pool of the plan", "another pool", "large"],
+)
+def test_a_small_refused_pool_is_told_in_its_unit(asked_gb: float, free_gb: float, told: str) -> None:
+    """SGLang logs two decimals of a GB: `0.01 GB + 0.00 GB reserve` says nothing."""
+    small = samples.LAUNCH.replace("--hicache-size 120", "--hicache-size 0.05")
+    sample = changes.host(samples.healthy(1), reserve_bytes=10_500_000)
+    assert sample.processes is not None
+    servers = tuple(replace(server, argv=tuple(small.split())) for server in sample.processes.servers)
+    sample = replace(sample, processes=replace(sample.processes, servers=servers))
+    refused = event("host_pool_failed", 0.5, rank="TP1", asked_gb=asked_gb, free_gb=free_gb)
+    assert only(judge([events(sample, refused)]), "PLAN-HOST-GATE").message == told
+
+
+def test_a_refused_pool_explains_the_death_of_its_rank() -> None:
+    refused = event("host_pool_failed", 0.5, rank="TP1", asked_gb=96.0, free_gb=90.5)
+    why = (
+        "ValueError: Not enough host memory for DSA indexer hierarchical cache. Requesting 96.00 GB but only have "
+        "90.50 GB free. Please reduce the size of the hierarchical cache."
+    )
+    died = event("traceback", 0.5, text=why, rank="TP1")
+    story = [samples.healthy(0), samples.healthy(1)]
+    gone = samples.without_rank(samples.healthy(2), 1)
+    verdict = judge([*story, events(gone, refused, died)])
+    dead = only(verdict, "RANK-DEAD")
+    assert dead.causes == ("PLAN-HOST-GATE",)
+    assert only(verdict, "PLAN-HOST-GATE").effects == ("RANK-DEAD",)
+    assert "Requesting 96.00 GB but only have 90.50 GB free" in dead.message

@@ -193,3 +193,16 @@ def test_a_better_first_token_alone(before: Mapping[str, float], expected: list[
         sample = with_page(sample, (sum_key, 100 * mean), (count_key, 100.0))
     verdict = Reconciler(launches=[base]).update(with_info(sample, tp_size=8))
     assert severities(verdict, "TIER-TTFT-ONLY") == expected
+
+
+@pytest.mark.parametrize(
+    ("code", "per_second", "told"),
+    [
+        ("L2-PROVEN", READ | {"host": 4_000, "loaded": 4_000}, "240,000 tokens"),
+        ("L2-NEVER-READ", UNREAD, "180,000 tokens written to L2"),
+    ],
+)
+def test_tokens_are_told_in_groups_of_three_digits(code: str, per_second: Mapping[str, float], told: str) -> None:
+    verdict = judge(*story(600 if code == "L2-NEVER-READ" else 60, per_second))
+    (finding,) = (each for each in verdict.findings if each.code == code)
+    assert told in finding.message

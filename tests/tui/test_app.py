@@ -32,7 +32,7 @@ async def test_it_shows_real_values_at_once() -> None:
     assert "within plan since" in text
     assert text.count("120.00/120.00") == 8
     assert "1153 GB/1153 GB" in text
-    assert "avail 346 GB" in text
+    assert "avail  346 GB" in text
 
 
 async def test_a_dead_rank_is_the_sentence() -> None:

@@ -92,3 +92,51 @@ def test_a_line_of_the_log_that_was_read_late_stands_at_its_time() -> None:
     frame = Frame(Reconciler().update(samples.healthy()), 80, UNICODE, Trails(), events=(late, early))
     shown = ["".join(span.text for span in row.line).split()[-1] for row in EventsView().draw(frame).rows]
     assert shown == ["9", "3"], "newest first"
+
+
+async def test_enter_tells_all_of_an_event() -> None:
+    words = "Not enough host memory for DSA indexer hierarchical cache, " * 6 + "and this is its end"
+
+    def story(second: int) -> Sample:
+        at = samples.START + second
+        told = (Event(at, "host_pool_failed", words, samples.SERVER, "TP5"),) if second == 0 else ()
+        return replace(samples.healthy(second), events=told)
+
+    app = make_app(StoryFeed(story))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        await pilot.press("8")
+        await pilot.pause()
+        assert "this is its end" not in screen_text(app)
+        assert "host_pool_failed  TP5" in screen_text(app)
+        await pilot.press("down", "enter")
+        await pilot.pause()
+        assert "and this is its end" in " ".join(screen_text(app).split())
+        await pilot.press("escape")
+        await pilot.pause()
+        assert "this is its end" not in screen_text(app)
+
+
+async def test_the_cursor_stays_on_its_event_while_others_come() -> None:
+    def story(second: int) -> Sample:
+        at = samples.START + second
+        return replace(samples.healthy(second), events=(Event(at, "mark", f"number {second}", samples.SERVER, "TP5"),))
+
+    app = make_app(StoryFeed(story))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        await pilot.press("8", "down")
+        await pilot.pause()
+        chosen = next(row for row in screen_text(app).splitlines() if row.startswith("›"))
+        for _ in range(30):
+            app._tick()
+        await pilot.pause()
+        assert chosen in screen_text(app).splitlines(), "it was scrolled with"
+
+
+def test_a_source_that_is_not_here_is_told_in_words() -> None:
+    log = EventLog()
+    for second, state in enumerate(("ok", "no_data")):
+        sample = samples.with_source(samples.healthy(second), "metrics", state, "", "/metrics answers")
+        log.push(Reconciler().update(sample))
+    assert log.rows()[-1].text == "metrics is not here: /metrics answers"

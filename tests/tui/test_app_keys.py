@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-import pytest
+from collections.abc import Iterable
 
+import pytest
+from textual.events import Key
+
+from ranktop.sample import Sample
 from support import samples
 from support.app import breach, make_app
 from support.feed import StoryFeed
 from support.screen_text import screen_text
+from tui.app import RanktopApp
 from tui.screens.help import HelpScreen
+from tui.views.view import FindingTarget
+from tui.widgets.ask import Ask
 
 pytestmark = pytest.mark.usefixtures("utc")
 
@@ -116,3 +123,54 @@ async def test_the_cursor_takes_the_screen_along() -> None:
         await pilot.press("pagedown", "pagedown", "pagedown")
         await pilot.pause()
         assert "TP0" not in screen_text(app)
+
+
+def burst(app: RanktopApp, keys: Iterable[str]) -> None:
+    """Keys as a slow line brings them: all in one read."""
+    for key in keys:
+        app.post_message(Key(key, key if len(key) == 1 else None))
+
+
+async def test_what_is_typed_after_a_question_key_is_its_answer() -> None:
+    app = make_app(StoryFeed([samples.healthy()]))
+    async with app.run_test(size=(160, 45)) as pilot:
+        await pilot.pause()
+        burst(app, ["slash", *"sorted"])
+        await pilot.pause()
+        assert app.query_one(Ask).value == "sorted"
+        assert "statev" not in screen_text(app)
+        await pilot.press("ctrl+u")
+        burst(app, [*"tp5", "enter"])
+        await pilot.pause()
+        await pilot.pause()
+        assert screen_text(app).count("120.00/120.00") == 1
+
+
+async def test_keys_that_a_question_does_not_know_act_as_ever() -> None:
+    app = make_app(StoryFeed([samples.healthy()]))
+    async with app.run_test(size=(160, 45)) as pilot:
+        await pilot.pause()
+        await pilot.press("slash", "down", "down")
+        await pilot.pause()
+        assert "›TP1" in screen_text(app)
+
+
+async def test_the_cursor_stays_on_its_finding_when_a_worse_one_comes() -> None:
+    def story(second: int) -> Sample:
+        sample = breach(samples.healthy(second))
+        return samples.without_rank(sample, 5) if second else sample
+
+    app = make_app(StoryFeed(story))
+    async with app.run_test(size=(120, 40)) as pilot:
+        await pilot.pause()
+        await pilot.press("end", "up")
+        await pilot.pause()
+        chosen = app._main.chosen()
+        assert isinstance(chosen, FindingTarget)
+        assert chosen.finding.code == "HOST-POOL-OVER"
+        for _ in range(3):
+            app._tick()
+        assert "RANK-DEAD" in screen_text(app)
+        chosen = app._main.chosen()
+        assert isinstance(chosen, FindingTarget)
+        assert chosen.finding.code == "HOST-POOL-OVER"

@@ -101,7 +101,8 @@ async def test_every_action_is_in_the_palette() -> None:
     app = make_app(pause="p")
     async with app.run_test(size=(120, 40)):
         commands = {command.title: command.help for command in app.get_system_commands(app.screen)}
-    assert {action.help.capitalize() for action in EVERY if action.name != "palette"} == set(commands)
+    assert {action.help.casefold() for action in EVERY if action.name != "palette"} == set(map(str.casefold, commands))
+    assert "Copy the finding as Markdown (OSC 52)" in commands
     assert commands["Stop the picture, or go back to live"] == "key p"
 
 

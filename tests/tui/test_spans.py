@@ -15,12 +15,12 @@ def test_equal_neighbours_merge() -> None:
 
 @given(st.lists(st.tuples(st.text(max_size=9), st.sampled_from(["text", "warn"])), max_size=5), st.integers(0, 30))
 def test_fit_gives_exactly_the_width(parts: list[tuple[str, str]], cells: int) -> None:
-    assert width(fit(line(*(Span(plain(text), role) for text, role in parts)), cells)) == cells
+    assert width(fit(line(*(Span(plain(text), role) for text, role in parts)), cells, "…")) == cells
 
 
 @given(st.text(max_size=20).map(plain), st.integers(1, 20))
 def test_left_gives_exactly_the_width(text: str, cells: int) -> None:
-    assert width((Span(left(text, cells)),)) == cells
+    assert width((Span(left(text, cells, "…")),)) == cells
 
 
 def test_right_cuts_from_the_left_where_numbers_are_unimportant() -> None:
@@ -29,7 +29,7 @@ def test_right_cuts_from_the_left_where_numbers_are_unimportant() -> None:
 
 
 def test_spread_keeps_the_right_end() -> None:
-    assert "".join(span.text for span in spread(line("a long beginning"), line("end"), 12)) == "a long … end"
+    assert "".join(span.text for span in spread(line("a long beginning"), line("end"), 12, "…")) == "a long … end"
 
 
 @pytest.mark.parametrize(

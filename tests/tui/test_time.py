@@ -17,7 +17,7 @@ from ranktop.demo.launcher import DemoNode
 from ranktop.reconcile import Reconciler
 from ranktop.recording.errors import RecordingError
 from ranktop.recording.feed import RecordingFeed
-from ranktop.recording.nearby import find_recording, held_recordings
+from ranktop.recording.nearby import find_recordings, held_recordings
 from ranktop.recording.past import open_past
 from ranktop.recording.reader import Recording
 from ranktop.recording.writer import Writer
@@ -111,9 +111,60 @@ def test_only_a_file_of_this_host_and_boot_is_taken(tmp_path: Path, monkeypatch:
     for name, meta in (("other", own | {"host": "elsewhere"}), ("boot", own | {"boot_id": "x"}), ("old", {})):
         Writer(str(tmp_path / f"{name}.rtop"), meta).close()
     (tmp_path / "junk.rtop").write_bytes(b"junk")
-    assert find_recording([str(tmp_path), "/nowhere"]) is None
+    assert list(find_recordings([str(tmp_path), "/nowhere"])) == []
     Writer(str(tmp_path / "own.rtop"), own).close()
-    assert find_recording([str(tmp_path)]) == str(tmp_path / "own.rtop")
+    assert list(find_recordings([str(tmp_path)])) == [str(tmp_path / "own.rtop")]
+
+
+def renamed(sample: Sample, address: str | None, pid: int) -> Sample:
+    assert sample.processes is not None
+    server = sample.processes.servers[0]
+    other = replace(
+        server,
+        id=address or f"pid:{pid}",
+        url=None if address is None else f"http://{address}",
+        pid=pid,
+        start_ticks=pid,
+    )
+    return replace(sample, processes=replace(sample.processes, servers=(other,)))
+
+
+@pytest.mark.parametrize(
+    ("recorded", "shown", "is_taken"),
+    [
+        (("127.0.0.1:30000", 10), ("127.0.0.1:30000", 10), True),
+        (("127.0.0.1:30000", 10), ("127.0.0.1:30000", 20), True),
+        ((None, 10), ("127.0.0.1:30000", 10), True),
+        (("127.0.0.1:30001", 10), ("127.0.0.1:30000", 20), False),
+        ((None, 10), (None, 20), False),
+    ],
+    ids=["the same", "started anew", "its address was not known", "another server", "another process"],
+)
+def test_only_a_file_of_a_server_that_is_shown_is_taken(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    recorded: tuple[str | None, int],
+    shown: tuple[str | None, int],
+    is_taken: bool,
+) -> None:
+    from ranktop.recording import nearby
+    from ranktop.recording.facts import facts
+
+    paths = [str(tmp_path / "other.rtop"), str(tmp_path / "wanted.rtop")]
+    for path, server in zip(paths, (("127.0.0.1:31000", 99), recorded), strict=True):
+        writer = Writer(path, facts(0.0, interval_seconds=1.0))
+        for second in range(3):
+            sample = renamed(healthy(float(second)), *server)
+            writer.append(sample, replace(Reconciler().update(healthy(float(second))), sample=sample))
+        writer.close()
+    # The newest, and the first to be looked at, is of a server that nobody watches.
+    os.utime(paths[0], (2e9, 2e9))
+    monkeypatch.setattr(nearby, "held_recordings", lambda: iter(paths))
+    past = open_past(renamed(healthy(9.0), *shown))
+    assert (past.name if past is not None else None) == ("wanted.rtop" if is_taken else None)
+    if past is not None:
+        past.close()
+    assert open_past(replace(healthy(9.0), processes=None)) is not None, "nothing is shown: what was?"
 
 
 def wrong(second: int) -> Sample:

@@ -41,8 +41,8 @@ def draw_chart(chart: Chart, width: int, height: int, glyphs: Glyphs) -> tuple[T
     head = line(Span(f" {chart.title} ", "muted"), Span(now, "strong"))
     seconds = max(len(chart.values), plot_width * _across(glyphs))
     span = f" last {duration(seconds)}" if known else ""
-    room = max(0, width - sum(len(each.text) for each in head) - len(span))
-    title = fit(line(*head, " " * room, Span(span, "muted")), width)
+    room = width - sum(len(each.text) for each in head) - len(span)
+    title = fit(line(*head, *((" " * room, Span(span, "muted")) if room >= 0 else ())), width, glyphs.more)
     if not known:
         empty = line(Span(left("  nothing seen yet", width, glyphs.more), "muted"))
         return (title, empty, *(line(" " * width) for _ in range(plot_height - 1)))

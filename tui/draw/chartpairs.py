@@ -15,5 +15,6 @@ def chart_pairs(charts: Sequence[Chart], width: int, height: int, glyphs: Glyphs
     half = (width - 3) // 2
     lines: list[TextLine] = []
     for first in range(0, len(charts), 2):
-        lines += beside([(draw_chart(chart, half, height, glyphs), half) for chart in charts[first : first + 2]])
+        pair = [(draw_chart(chart, half, height, glyphs), half) for chart in charts[first : first + 2]]
+        lines += beside(pair, glyphs.more)
     return tuple(lines)

@@ -12,6 +12,8 @@ class Glyphs(NamedTuple):
 
     eighths: str
     empty: str
+    parts: str
+    """Fills of a bar's parts beside each other, so that colour is never alone."""
     tick: str
     rule: str
     missing: str
@@ -27,6 +29,7 @@ class Glyphs(NamedTuple):
 UNICODE = Glyphs(
     eighths=" ▏▎▍▌▋▊▉█",
     empty="·",
+    parts="█▓▒░",
     tick="│",
     rule="─",
     missing="–",
@@ -38,6 +41,7 @@ UNICODE = Glyphs(
 ASCII = Glyphs(
     eighths=" #",
     empty=".",
+    parts="#=+-",
     tick="|",
     rule="-",
     missing="-",

@@ -53,20 +53,20 @@ def right(text: str, cells: int) -> str:
     return "<" + text[-(cells - 1) :] if cells > 1 else text[:cells]
 
 
-def left(text: str, cells: int, more: str = "…") -> str:
+def left(text: str, cells: int, more: str) -> str:
     """Left-aligned in exactly so many cells; what does not fit ends in `more`."""
     if cell_len(text) <= cells:
         return set_cell_size(text, cells)
     return set_cell_size(set_cell_size(text, max(0, cells - cell_len(more))) + more, cells)
 
 
-def spread(begin: TextLine, end: TextLine, cells: int, more: str = "…") -> TextLine:
+def spread(begin: TextLine, end: TextLine, cells: int, more: str) -> TextLine:
     """Two ends of one line. Where both do not fit, the right end wins and the left one is cut with `more`."""
     room = cells - width(end) - 1
     return line(*fit(begin, max(0, room), more), " ", *end)
 
 
-def fit(text_line: Iterable[Span], cells: int, more: str = "…") -> TextLine:
+def fit(text_line: Iterable[Span], cells: int, more: str) -> TextLine:
     """Exactly so many cells: padded with spaces, or cut with `more` at the end."""
     taken: list[Span] = []
     room = cells

@@ -26,7 +26,7 @@ Cell = Span | str
 class Table:
     """Columns laid out for a width, where rows are drawn one by one. Each line is exactly `width` cells."""
 
-    def __init__(self, columns: Sequence[Col], width: int, more: str = "…") -> None:
+    def __init__(self, columns: Sequence[Col], width: int, more: str) -> None:
         """Where columns do not fit, those of the largest weight go first."""
         self._columns, self._width, self._more = columns, width, more
         self._kept = _fitting(columns, width - 1)
@@ -54,7 +54,7 @@ class Table:
 
 
 def table(
-    columns: Sequence[Col], rows: Sequence[Sequence[Cell]], width: int, more: str = "…"
+    columns: Sequence[Col], rows: Sequence[Sequence[Cell]], width: int, more: str
 ) -> tuple[TextLine, tuple[TextLine, ...]]:
     """Header and rows, each exactly `width` cells. Where columns do not fit, those of the largest weight go first."""
     drawn = Table(columns, width, more)

@@ -11,7 +11,7 @@ from textual.binding import Binding, BindingType
 from textual.screen import ModalScreen
 
 from tui.draw.glyphs import Glyphs
-from tui.draw.spans import Span, TextLine, left, line
+from tui.draw.spans import Span, TextLine, line
 from tui.palette import Palette
 from tui.widgets.lines import Lines
 
@@ -52,7 +52,7 @@ def _rows(word: str, what: str) -> list[TextLine]:
     pieces = textwrap.wrap(what, _WIDTH - _KEY_WIDTH - 2)
     words = [word, *[""] * (len(pieces) - 1)]
     return [
-        line("  ", Span(left(each, _KEY_WIDTH), "accent"), Span(piece, "text"))
+        line("  ", Span(f"{each:<{_KEY_WIDTH}}", "accent"), Span(piece, "text"))
         for each, piece in zip(words, pieces, strict=True)
     ]
 

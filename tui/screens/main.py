@@ -19,7 +19,7 @@ from tui.draw.spans import TextLine
 from tui.draw.top import draw_keys, draw_top
 from tui.moment import Moment
 from tui.palette import Palette
-from tui.views.view import FindingTarget, Frame, Page, Row, Target, View, draw_page, most_rows
+from tui.views.view import FindingTarget, Frame, Page, Row, Target, View, are_one, draw_page, most_rows
 from tui.widgets.lines import Lines
 
 _ORDER = ("top", "head", "body", "tail-head", "tail", "keys")
@@ -57,6 +57,8 @@ class MainScreen(Screen[None]):
         self._has_bar = False
         """A scroll bar stands in the last column."""
         self._cursor: int | None = None
+        self._pointed: Target | None = None
+        """What the cursor is on: it stays on it while rows come, go and are sorted anew."""
 
     class Composed(Message):
         """Its parts are there: what was shown before was not drawn."""
@@ -76,8 +78,7 @@ class MainScreen(Screen[None]):
         top = draw_top(frame.verdict, moment, width, glyphs)
         height = self.size.height - len(top) - 1
         self._page, self._has_bar = draw_page(view, frame._replace(width=width, height=height), self._has_bar)
-        if self._cursor is not None and self._cursor >= len(self._targets()):
-            self._cursor = None
+        moved = self._follow()
         self._findings = frame.verdict.findings
         page = self._page
         self._lines("top").show(top)
@@ -86,6 +87,30 @@ class MainScreen(Screen[None]):
         self._lines("body").styles.max_height = most_rows(height, page) if page.tail is not None else None
         self._lines("tail-head").show(page.tail_head)
         self._draw_rows()
+        if moved is not None:
+            # A page that has just become longer than the screen cannot be scrolled before it was laid out.
+            self.call_after_refresh(self._lines(moved[0]).show_row, moved[1])
+
+    def _follow(self) -> tuple[str, int] | None:
+        """Put the cursor where that is now which it was on; where it stands then, if that is another row."""
+        if self._cursor is None:
+            return None
+        targets, pointed = self._targets(), self._pointed
+        here = targets[self._cursor][2] if self._cursor < len(targets) else None
+        if here is not None and (pointed is None or are_one(here, pointed)):
+            return None
+        rows = (row for row, (_, _, target) in enumerate(targets) if pointed is not None and are_one(target, pointed))
+        found = next(rows, None)
+        if found is None:
+            self._point(self._cursor if here is not None else None)
+            return None
+        self._cursor = found
+        return targets[found][:2]
+
+    def _point(self, cursor: int | None) -> None:
+        """The cursor is on this one of the targets."""
+        self._cursor = cursor
+        self._pointed = None if cursor is None else self._targets()[cursor][2]
 
     def show_keys(self, views: Sequence[tuple[str, str]], others: Sequence[tuple[str, str]], now: str) -> None:
         """The bottom line: views by number, the present one marked; then as many other keys as fit."""
@@ -112,11 +137,12 @@ class MainScreen(Screen[None]):
             body.scroll_to(y=body.scroll_offset.y + rows, animate=False)
             return
         if self._cursor is None:
-            self._cursor = min(rows - 1, len(targets) - 1) if rows > 0 else len(targets) - 1
+            cursor = min(rows - 1, len(targets) - 1) if rows > 0 else len(targets) - 1
         else:
-            self._cursor = max(0, min(len(targets) - 1, self._cursor + rows))
+            cursor = max(0, min(len(targets) - 1, self._cursor + rows))
+        self._point(cursor)
         self._draw_rows()
-        part, row, _ = targets[self._cursor]
+        part, row, _ = targets[cursor]
         self._lines(part).show_row(row)
 
     def rows_of_a_page(self) -> int:
@@ -129,7 +155,7 @@ class MainScreen(Screen[None]):
 
     def forget_cursor(self) -> None:
         """Another view starts at its top."""
-        self._cursor = None
+        self._point(None)
         if self._has_parts:
             for part in ("body", "tail"):
                 self._lines(part).scroll_to(y=0, animate=False)
@@ -147,7 +173,7 @@ class MainScreen(Screen[None]):
     def on_lines_clicked(self, message: Lines.Clicked) -> None:
         for index, (part, row, _) in enumerate(self._targets()):
             if part == message.lines.id and row == message.row:
-                self._cursor = index
+                self._point(index)
                 self._draw_rows()
 
     def _targets(self) -> list[tuple[str, int, Target]]:

@@ -32,6 +32,12 @@ class Look(Struct, frozen=True):
     scales: dict[str, Scale]
     states: dict[tuple[str, str], tuple[str, str]]
     """(server, rank) -> (word, role) of the state column."""
+    gone: frozenset[tuple[str, str]] = frozenset()
+    """(server, rank) of those whose process is gone: what their server still reports of them is old."""
+
+    def aged(self, rank: RankVerdict, shown: Line) -> Line:
+        """The line, stale where it is an old report."""
+        return replace(shown, stale=True) if (rank.server, rank.rank) in self.gone else shown
 
 
 class Column(Struct, frozen=True):
@@ -237,7 +243,7 @@ def _local(rank: RankVerdict, look: Look, width: int) -> TextLine:
 
 def _usage(used_name: str, total_name: str) -> Callable[[RankVerdict, Look, int], TextLine]:
     def cell(rank: RankVerdict, look: Look, width: int) -> TextLine:
-        used, total = rank.line(used_name), rank.line(total_name)
+        used, total = look.aged(rank, rank.line(used_name)), rank.line(total_name)
         share = used.seen / total.seen if used.seen is not None and total.seen else None
         return (Span(right(_mark(numbers.percent(share, look.glyphs.missing), used), width), _quiet(used)),)
 
@@ -246,7 +252,7 @@ def _usage(used_name: str, total_name: str) -> Callable[[RankVerdict, Look, int]
 
 def _rate(name: str) -> Callable[[RankVerdict, Look, int], TextLine]:
     def cell(rank: RankVerdict, look: Look, width: int) -> TextLine:
-        shown = rank.line(name)
+        shown = look.aged(rank, rank.line(name))
         text = look.glyphs.missing if shown.seen is None else f"{shown.seen / 1e6:.1f}"
         return (Span(right(_mark(text, shown), width), _quiet(shown)),)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 from ranktop.clock import time_of_day
@@ -9,14 +10,22 @@ from ranktop.reconcile.wording import counted
 from tui.draw.spans import Span, TextLine, fit, line, plain
 from tui.draw.table import Col, Table
 from tui.eventlog import BATCHES, Happening
-from tui.views.view import Frame, Page, Row
+from tui.views.view import EventTarget, Frame, Page, Row
 
-_COLUMNS = (
-    Col("time", 8, align_left=True),
-    Col("kind", 14, align_left=True, weight=1),
-    Col("where", 15, align_left=True),
-    Col("what", 10, align_left=True, grow=True),
-)
+_WIDEST_KIND = 18
+_WIDEST_WHERE = 24
+
+
+def _columns(events: Sequence[Happening]) -> tuple[Col, ...]:
+    """As narrow as what stands in them: the rest is for what happened."""
+    kind = min(_WIDEST_KIND, max([4, *(len(each.kind) for each in events)]))
+    where = min(_WIDEST_WHERE, max([5, *(len(each.where) for each in events)]))
+    return (
+        Col("time", 8, align_left=True),
+        Col("kind", kind, align_left=True, weight=1),
+        Col("where", where, align_left=True),
+        Col("what", 10, align_left=True, grow=True),
+    )
 
 
 class EventsView:
@@ -27,20 +36,21 @@ class EventsView:
 
     def draw(self, frame: Frame) -> Page:
         keep = frame.filter.casefold()
-        shown = Table(_COLUMNS, frame.width, frame.glyphs.more)
         asked = bool(keep) and any(keep in kind for kind in BATCHES)
         # A log is read in pieces, so its lines may come after what was seen meanwhile.
         events = sorted((*frame.events, *(frame.batches if asked else ())), key=_time_of)
-        rows = tuple(
-            Row.later(partial(_line, happening, shown))
+        kept = [
+            happening
             for happening in reversed(events)
             if not keep or keep in f"{happening.kind} {happening.where} {happening.text}".casefold()
-        )
+        ]
+        shown = Table(_columns(kept), frame.width, frame.glyphs.more)
+        rows = tuple(Row.later(partial(_line, happening, shown), EventTarget(happening)) for happening in kept)
         nothing = "  nothing matches the filter" if keep and events else "  nothing has happened since ranktop looks"
         hidden = 0 if asked else len(frame.batches)
         note = f"  {counted(hidden, 'log line')} of batches left out: the filter `batch` shows them" if hidden else ""
-        head = (shown.header,) if not note else (fit(line(Span(note, "muted")), frame.width), shown.header)
-        return Page(head, rows or (Row(line(Span(nothing, "muted"))),))
+        notes = (fit(line(Span(note, "muted")), frame.width, frame.glyphs.more),) if note else ()
+        return Page((*notes, shown.header), rows or (Row(line(Span(nothing, "muted"))),))
 
 
 def _time_of(happening: Happening) -> float:

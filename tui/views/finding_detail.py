@@ -10,6 +10,9 @@ from tui.draw import numbers
 from tui.draw.spans import Span, TextLine, fit, left, line, plain
 from tui.views.view import Frame, Page, Row
 
+_WIDEST_VALUE = 30
+"""Further than this no source is moved by a longer value in another line."""
+
 
 class FindingDetail:
     """Follows the finding while it is open; shows its last state after it closed."""
@@ -50,26 +53,37 @@ def _lines(finding: Finding, is_open: bool, frame: Frame) -> list[TextLine]:
     rows.append(line(" "))
     if finding.ranks or finding.server:
         rows.append(line(Span(" where    ", "muted"), plain(f"{finding.server or ''} {', '.join(finding.ranks)}")))
-    for name, value in finding.evidence.items():
+    values = {name: plain(_value(name, value, frame.glyphs.missing)) for name, value in finding.evidence.items()}
+    wide = min(_WIDEST_VALUE, max(map(len, values.values()), default=0))
+    for name, value in values.items():
         source = finding.sources.get(name, "")
         rows.append(
             line(
                 " ",
                 Span(left(plain(name), 28, more), "muted"),
-                plain(_value(name, value, frame.glyphs.missing)),
+                f"{value:<{wide}}",
                 Span(f"   {plain(source)}", "muted"),
             )
         )
+    root = next((one for one in frame.verdict.findings if one.code in finding.causes and _is_near(one, finding)), None)
     if finding.causes:
-        rows.append(line(Span(" caused by ", "muted"), plain(", ".join(finding.causes))))
+        told = ", ".join(finding.causes) + (f": {root.message}" if root is not None else "")
+        rows += [
+            line(Span(" caused by ", "muted") if not number else " " * 11, piece)
+            for number, piece in enumerate(textwrap.wrap(plain(told), max(20, width - 12)))
+        ]
     if finding.effects:
         rows.append(line(Span(" leads to  ", "muted"), plain(", ".join(finding.effects))))
-    if finding.advice:
-        rows.append(line(" "))
-        rows += [
-            line(Span(f" {piece}", "strong")) for piece in textwrap.wrap(plain(finding.advice), max(20, width - 2))
-        ]
+    # What is done about the cause comes first.
+    for advice in (root.advice if root is not None else "", finding.advice):
+        if advice:
+            rows.append(line(" "))
+            rows += [line(Span(f" {piece}", "strong")) for piece in textwrap.wrap(plain(advice), max(20, width - 2))]
     return [fit(row, width, more) for row in rows]
+
+
+def _is_near(root: Finding, effect: Finding) -> bool:
+    return root.server is None or effect.server is None or root.server == effect.server
 
 
 def _value(name: str, value: object, missing: str) -> str:

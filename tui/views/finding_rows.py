@@ -40,7 +40,7 @@ def draw_findings_header(verdict: Verdict, width: int, glyphs: Glyphs) -> TextLi
     legend = "' value of the group " if any(shown.group for rank in verdict.ranks for shown in rank.lines) else ""
     end = line(Span(f" {legend}" if legend else "", "muted"), Span(glyphs.rule, "faint"))
     taken = sum(len(span.text) for span in (*begin, *end))
-    return fit(line(*begin, Span(glyphs.rule * max(0, width - taken), "faint"), *end), width)
+    return fit(line(*begin, Span(glyphs.rule * max(0, width - taken), "faint"), *end), width, glyphs.more)
 
 
 def draw_findings(
@@ -144,7 +144,7 @@ def _finding(
     room = width - cells_of(end) - 1
     below = width - places.indent - 1
     first, *others = _message(plain(finding.message), room - cells_of(begin), below, glyphs, most)
-    shown = spread(fit(line(*begin, first), room, glyphs.more), end, width)
+    shown = spread(fit(line(*begin, first), room, glyphs.more), end, width, glyphs.more)
     return [
         Row(shown, FindingTarget(finding)),
         *(Row(fit(line(" " * places.indent, piece), width, glyphs.more)) for piece in others),
@@ -171,7 +171,7 @@ def _advice(text: str, places: _Places, width: int, glyphs: Glyphs, most: int | 
     """In `most` lines."""
     below = max(20, width - places.indent - 1)
     pieces = _at_most(textwrap.wrap(text, below), most, below, glyphs)
-    return [fit(line(" " * places.indent, Span(piece, "muted")), width) for piece in pieces]
+    return [fit(line(" " * places.indent, Span(piece, "muted")), width, glyphs.more) for piece in pieces]
 
 
 def _source(state: SourceState, places: _Places, width: int, glyphs: Glyphs) -> TextLine:

@@ -124,10 +124,11 @@ class FleetView:
             if self._group is not None and (place == 0 or nodes[place - 1].group != row.group):
                 name = plain(row.group) if row.group else f"no {self._group}"
                 title = Span(f" {self._group} {name}" if row.group else f" {name}", "accent")
-                rows.append(Row(fit(line(title, Span(f"  {counted(groups[row.group], 'node')}", "muted")), width)))
+                heading = line(title, Span(f"  {counted(groups[row.group], 'node')}", "muted"))
+                rows.append(Row(fit(heading, width, glyphs.more)))
             rows.append(Row.later(partial(_line, row, glyphs, shown), NodeTarget(row.instance)))
         if not nodes:
-            rows.append(Row(fit(line(Span(" no node here", "muted")), width)))
+            rows.append(Row(fit(line(Span(" no node here", "muted")), width, glyphs.more)))
         findings = draw_findings(frame.verdict, width, glyphs)
         tail_head = (line(" " * width), draw_findings_header(frame.verdict, width, glyphs)) if findings else ()
         head = (draw_rule(_order(frame.sort), width, glyphs), shown.header)

@@ -54,10 +54,9 @@ def _server_rows(server: str, plan: Plan, frame: Frame) -> list[Row]:
     rows.append(
         Row(
             fit(
-                line(
-                    Span(f" {left('rank', wide)}{right('owned', 6)}{right('index', 6)}  {_ruler(plan, cells)}", "muted")
-                ),
+                line(Span(f" {'rank':<{wide}}{right('owned', 6)}{right('index', 6)}  {_ruler(plan, cells)}", "muted")),
                 frame.width,
+                frame.glyphs.more,
             )
         )
     )

@@ -10,7 +10,7 @@ from ranktop.sample import SourceState
 from tui.draw import numbers
 from tui.draw.glyphs import Glyphs, bar
 from tui.draw.parts import SEPARATOR, Part, whole_parts
-from tui.draw.spans import Span, TextLine, fit, line, plain
+from tui.draw.spans import Span, TextLine, fit, line, plain, right
 
 
 def draw_host(verdict: Verdict, width: int, glyphs: Glyphs) -> TextLine:
@@ -24,11 +24,11 @@ def draw_host(verdict: Verdict, width: int, glyphs: Glyphs) -> TextLine:
     parts: list[Part] = [
         (
             Span(" host ", "muted"),
-            Span(f"{numbers.size(used, missing)} of {numbers.size(total.seen, missing)} ", _role(total)),
+            Span(f"{_size(used, missing)} of {numbers.size(total.seen, missing)} ", _role(total)),
             Span(filled, "bar"),
             Span(rest, "faint"),
         ),
-        (Span("avail ", "muted"), Span(numbers.size(available.seen, missing), _role(available))),
+        (Span("avail ", "muted"), Span(_size(available.seen, missing), _role(available))),
         (
             Span("pools ", "muted"),
             Span(f"{numbers.size(pools.seen, missing)}/{numbers.size(pools.planned, missing)}", _role(pools)),
@@ -36,7 +36,7 @@ def draw_host(verdict: Verdict, width: int, glyphs: Glyphs) -> TextLine:
     ]
     pressure = node.line("host.pressure")
     if pressure.seen is not None:
-        parts.append((Span("psi ", "muted"), Span(f"{pressure.seen:.1f} %", "text")))
+        parts.append((Span("psi ", "muted"), Span(f"{pressure.seen:4.1f} %", "text")))
     headrooms = [shown for shown in node.lines if shown.line.startswith("numa.") and shown.line.endswith(".headroom")]
     shown = whole_parts([*parts, _free(headrooms, missing)], width, glyphs.more) if headrooms else ()
     if not headrooms or _ends_in(shown, glyphs.more):
@@ -50,9 +50,14 @@ def _free(headrooms: Sequence[Line], missing: str, title: str = "free ") -> Part
     scale = numbers.byte_scale([one.seen for one in headrooms if one.seen is not None])
     spans: list[Span | str] = [Span(title, "muted")]
     for one in headrooms:
-        amount = missing if one.seen is None else f"{one.seen / scale.divisor:.1f}"
+        amount = right(missing if one.seen is None else f"{one.seen / scale.divisor:.1f}", 5)
         spans += [Span(f"n{one.line.split('.')[1]} ", "muted"), Span(f"{amount} ", _role(one))]
     return [*spans, Span(scale.unit, "muted")]
+
+
+def _size(amount: float | None, missing: str) -> str:
+    """In a width of its own, like all that changes here: what stands behind it stays in its place."""
+    return right(numbers.size(amount, missing), 7)
 
 
 def _ends_in(text_line: TextLine, more: str) -> bool:
@@ -69,13 +74,14 @@ def draw_tiers(verdict: Verdict, width: int, glyphs: Glyphs) -> TextLine:
         ("L3", tiers.storage_hit),
         ("miss", tiers.miss),
     ):
-        hits += [Span(f"{name} ", "muted"), f"{numbers.percent(share, missing, 1)}  "]
+        hits += [Span(f"{name} ", "muted"), f"{right(numbers.percent(share, missing, 1), 4)}  "]
     parts: list[Part] = [[*hits, Span("%", "muted")]]
     if tiers.miss is None and tiers.device_hit is None and tiers.detail:
         parts = [(Span(" hits ", "muted"), f"{missing} ", Span(f"({plain(tiers.detail)})", "muted"))]
     ttft = verdict.servers[0].service.ttft_seconds if len(verdict.servers) == 1 else None
     if ttft is not None and ttft.p50 is not None:
-        times = (numbers.seconds(ttft.p50, missing), Span(" p99 ", "muted"), numbers.seconds(ttft.p99, missing))
+        p50, p99 = (right(numbers.seconds(time, missing), 6) for time in (ttft.p50, ttft.p99))
+        times = (p50, Span(" p99 ", "muted"), p99)
         parts.append((Span("ttft p50 ", "muted"), *times))
     for name, rate in (
         ("L1>L2", transfers.backup_bytes_per_second),
@@ -83,7 +89,7 @@ def draw_tiers(verdict: Verdict, width: int, glyphs: Glyphs) -> TextLine:
         ("L3>L2", transfers.prefetch_bytes_per_second),
     ):
         if rate is not None:
-            parts.append((Span(f"{name} ", "muted"), numbers.rate(rate, missing)))
+            parts.append((Span(f"{name} ", "muted"), right(numbers.rate(rate, missing), 9)))
     running = verdict.node.line("requests.running").seen
     if running is not None:
         queued = verdict.node.line("requests.queued").seen

@@ -50,8 +50,8 @@ def _node(node: NumaNode, frame: Frame) -> TextLine:
         Span(f" node {node.node:<3}", "strong"),
         Span(filled, "bar"),
         Span(rest, "faint"),
-        f" {numbers.size(headroom, missing)} free of {numbers.size(node.total_bytes, missing)}{note}",
-        Span(f"   pools {numbers.size(pools, missing)}", "muted"),
+        f" {right(numbers.size(headroom, missing), 7)} free of {numbers.size(node.total_bytes, missing)}{note}",
+        Span(f"   pools {right(numbers.size(pools, missing), 7)}", "muted"),
         Span(f"   cpus {node.cpus}" if node.cpus else "", "muted"),
     )
     return fit(spans, frame.width, frame.glyphs.more)
@@ -60,8 +60,9 @@ def _node(node: NumaNode, frame: Frame) -> TextLine:
 def _header(nodes: tuple[NumaNode, ...], wide: int, frame: Frame) -> TextLine:
     names = "".join(right(f"node {node.node}", _CELL) for node in nodes)
     return fit(
-        line(Span(f" {left('rank', wide)}  gpu  gpu node{names}   local %   pages   cpus allowed", "muted")),
+        line(Span(f" {'rank':<{wide}}  gpu  gpu node{names}   local %   pages   cpus allowed", "muted")),
         frame.width,
+        frame.glyphs.more,
     )
 
 

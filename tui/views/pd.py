@@ -9,7 +9,7 @@ from ranktop.reconcile.ranklabels import labels_of
 from ranktop.reconcile.verdict import Handoff, Line, RankTransfers, RankVerdict, ServerVerdict
 from tui.draw import numbers
 from tui.draw.beside import beside
-from tui.draw.spans import Span, TextLine, fit, left, line, plain
+from tui.draw.spans import Span, TextLine, fit, line, plain
 from tui.draw.table import Cell, Col, Table
 from tui.views import latencies
 from tui.views.related import related
@@ -50,7 +50,7 @@ class PdView:
             rows += [*_ranks(server, frame), Row(line(" " * frame.width))]
         if not servers:
             text = "  no prefill or decode server on this node: every server here is unified"
-            rows.append(Row(fit(line(Span(text, "muted")), frame.width)))
+            rows.append(Row(fit(line(Span(text, "muted")), frame.width, frame.glyphs.more)))
         return Page((), tuple(rows))
 
 
@@ -62,7 +62,7 @@ def _server(server: ServerVerdict, frame: Frame) -> list[TextLine]:
     told = {"bootstrap": handoff.bootstrap_milliseconds, "transfer": handoff.transfer_milliseconds}
     table = latencies.latency_lines(told, missing, _MILLISECOND)
     beside_it = max(0, frame.width - latencies.WIDTH - 2)
-    return [line(*head), *beside([(table, latencies.WIDTH), (_counts(handoff, missing), beside_it)])]
+    return [line(*head), *beside([(table, latencies.WIDTH), (_counts(handoff, missing), beside_it)], frame.glyphs.more)]
 
 
 def _counts(handoff: Handoff, missing: str) -> list[TextLine]:
@@ -73,7 +73,7 @@ def _counts(handoff: Handoff, missing: str) -> list[TextLine]:
         "boot/transfer failed": missing if handoff.role is None else failures,
         "retries": missing if handoff.role is None else str(handoff.retries or 0),
     }
-    return [line(" ", Span(left(name, 22), "muted"), text) for name, text in facts.items()]
+    return [line(" ", Span(f"{name:<22}", "muted"), text) for name, text in facts.items()]
 
 
 def _ranks(server: ServerVerdict, frame: Frame) -> list[Row]:

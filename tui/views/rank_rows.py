@@ -13,7 +13,7 @@ from tui.draw.glyphs import Glyphs
 from tui.draw.spans import Span, TextLine, fit, line, plain
 from tui.views.columns import Look, fitting, header, rank_columns, row, scales, tag_width, unseen_order
 from tui.views.sorting import arranged
-from tui.views.view import UNSORTED, RankTarget, Row, Sort
+from tui.views.view import UNSORTED, RankTarget, Row, Sort, is_gone
 from tui.views.wanted_columns import chosen
 
 
@@ -33,7 +33,8 @@ def draw_grid(
     `keep` filters: a rank stays when its tag, server, state or finding contains the text. `wanted` are columns
     as the configuration has them.
     """
-    look = Look(glyphs, scales(verdict.ranks), _states(verdict, glyphs))
+    gone = frozenset((rank.server, rank.rank) for rank in verdict.ranks if is_gone(rank, verdict))
+    look = Look(glyphs, scales(verdict.ranks), _states(verdict, glyphs), gone)
     every = rank_columns(tag_width(rank.rank for rank in verdict.ranks))
     columns = fitting(chosen(every, wanted), width)
     rows: list[Row] = []

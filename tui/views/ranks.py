@@ -26,11 +26,11 @@ class RanksView:
             draw_tiers(verdict, width, glyphs),
             draw_sources(verdict.sample.sources, verdict.sample.at_unix_seconds, width, glyphs),
             draw_rule(grid.order, width, glyphs),
-            _indent(grid.header, width),
+            _indent(grid.header, width, glyphs.more),
         )
         page = Page(
             head,
-            tuple(Row.later(partial(_indented, row, width), row.target) for row in grid.rows),
+            tuple(Row.later(partial(_indented, row, width, glyphs.more), row.target) for row in grid.rows),
             (line(" " * width), draw_findings_header(verdict, width, glyphs)),
         )
         whole = page._replace(tail=draw_findings(verdict, width, glyphs, frame.differences))
@@ -43,9 +43,9 @@ class RanksView:
         return page._replace(tail=draw_findings(verdict, width, glyphs, frame.differences, room))
 
 
-def _indented(row: Row, width: int) -> TextLine:
-    return _indent(row.line, width)
+def _indented(row: Row, width: int, more: str) -> TextLine:
+    return _indent(row.line, width, more)
 
 
-def _indent(text_line: TextLine, width: int) -> TextLine:
-    return fit(line(" ", *text_line), width)
+def _indent(text_line: TextLine, width: int, more: str) -> TextLine:
+    return fit(line(" ", *text_line), width, more)

@@ -13,7 +13,7 @@ def related(frame: Frame, *prefixes: str) -> tuple[Row, ...]:
     found = [finding for finding in frame.verdict.findings if finding.code.startswith(prefixes)]
     if not found:
         mark = frame.glyphs.marks["ok"]
-        return (Row(fit(line(Span(f" {mark} no finding about this", "muted")), frame.width)),)
+        return (Row(fit(line(Span(f" {mark} no finding about this", "muted")), frame.width, frame.glyphs.more)),)
     return tuple(finding_row(finding, frame) for finding in found)
 
 

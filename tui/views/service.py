@@ -7,7 +7,7 @@ from tui.draw import numbers
 from tui.draw.beside import beside
 from tui.draw.chart import Chart
 from tui.draw.chartpairs import chart_pairs
-from tui.draw.spans import Span, TextLine, fit, left, line, plain
+from tui.draw.spans import Span, TextLine, fit, line, plain
 from tui.views import latencies
 from tui.views.related import related
 from tui.views.view import Frame, Page, Row
@@ -56,7 +56,8 @@ def _server(server: ServerVerdict, frame: Frame) -> list[TextLine]:
         Chart("between tokens p50", frame.trails.values(server.id, "", "inter_token.p50"), _seconds),
         Chart("output tok/s", frame.trails.values(server.id, "", "throughput"), lambda value: f"{value:,.0f}"),
     )
-    facts = beside([(table, latencies.WIDTH), (_load(server, missing), max(0, frame.width - latencies.WIDTH - 2))])
+    beside_it = max(0, frame.width - latencies.WIDTH - 2)
+    facts = beside([(table, latencies.WIDTH), (_load(server, missing), beside_it)], frame.glyphs.more)
     return [line(*spans), *facts, *chart_pairs(charts, frame.width, _chart_height(frame), frame.glyphs)]
 
 
@@ -77,7 +78,7 @@ def _load(server: ServerVerdict, missing: str) -> list[TextLine]:
         "retracted / aborted": failed,
         "accepted a step": _accepted(server, missing),
     }
-    return [line(" ", Span(left(name, 20), "muted"), text) for name, text in facts.items()]
+    return [line(" ", Span(f"{name:<20}", "muted"), text) for name, text in facts.items()]
 
 
 def _accepted(server: ServerVerdict, missing: str) -> str:

@@ -9,6 +9,7 @@ from ranktop.sample import SourceState
 from tui.draw.own import own_lines
 from tui.draw.spans import Span, TextLine, fit, line, plain
 from tui.draw.table import Cell, Col, Table
+from tui.eventlog import STATE_WORDS
 from tui.views.view import Frame, Page, Row
 
 _COLUMNS = (
@@ -22,8 +23,6 @@ _COLUMNS = (
 )
 _ROLES = {"ok": "text", "no_data": "muted", "stale": "warn", "error": "warn"}
 
-
-_WORDS = {"no_data": "not here"}
 _NARROWEST = 36
 """Cells of the last column from which on its text is wrapped there, and not on lines of its own below."""
 
@@ -55,7 +54,7 @@ def _lines(state: SourceState, shown: Table, frame: Frame) -> list[TextLine]:
     cells: list[Cell] = [
         Span(state.name, "strong"),
         Span(plain(state.server or "this node"), "muted"),
-        Span(_WORDS.get(state.state, state.state), role),
+        Span(STATE_WORDS.get(state.state, state.state), role),
         Span(age, role),
         Span(duration(state.period_seconds), "muted"),
         Span(took, "muted"),

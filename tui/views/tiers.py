@@ -43,20 +43,20 @@ def _blank(frame: Frame) -> Row:
 def _shares(frame: Frame) -> list[TextLine]:
     """One bar over all prefill tokens of the window."""
     tiers, missing = frame.verdict.tiers, frame.glyphs.missing
-    cells = max(20, min(80, frame.width - 40))
+    cells = max(20, min(80, frame.width - 46))
     parts = (("L1", tiers.device_hit, "accent"), ("L2", tiers.host_hit, "info"), ("L3", tiers.storage_hit, "ok"))
     spans: list[Span | str] = [Span(" hits   ", "muted")]
     used = 0
-    for _, share, role in parts:
+    for fill, (_, share, role) in zip(frame.glyphs.parts, parts, strict=False):
         taken = round((share or 0.0) * cells)
-        spans.append(Span(bar(frame.glyphs, 1.0, taken)[0] if taken else "", role))
+        spans.append(Span(fill * taken, role))
         used += taken
-    spans.append(Span(frame.glyphs.empty * max(0, cells - used), "faint"))
+    spans += [Span(frame.glyphs.empty * max(0, cells - used), "faint"), Span(f"  {_window(tiers)}", "muted")]
     legend: list[Span | str] = [" " * 8]
-    for name, share, role in (*parts, ("miss", tiers.miss, "muted")):
-        legend += [Span(f"{name} ", role), f"{numbers.percent(share, missing, 1)} %  "]
-    legend.append(Span(_window(tiers), "muted"))
-    return [fit(line(*spans), frame.width), fit(line(*legend), frame.width, frame.glyphs.more)]
+    fills = (*frame.glyphs.parts[: len(parts)], frame.glyphs.empty)
+    for fill, (name, share, role) in zip(fills, (*parts, ("miss", tiers.miss, "muted")), strict=True):
+        legend += [Span(f"{fill} {name} ", role), f"{right(numbers.percent(share, missing, 1), 4)} %  "]
+    return [fit(line(*spans), frame.width, frame.glyphs.more), fit(line(*legend), frame.width, frame.glyphs.more)]
 
 
 def _window(tiers: TierShares) -> str:
@@ -87,15 +87,15 @@ def _charts(frame: Frame) -> tuple[TextLine, ...]:
 def _occupancy(frame: Frame) -> list[Row]:
     """A row a rank that reports: used, evictable and free of L1, used of L2."""
     wide = tag_width((rank.rank for rank in frame.verdict.ranks), 10)
-    head = f" {left('rank', wide)}      L1 used  evictable       free      L2 used"
-    rows = [Row(fit(line(Span(head, "muted")), frame.width))]
+    head = f" {'rank':<{wide}}      L1 used  evictable       free      L2 used"
+    rows = [Row(fit(line(Span(head, "muted")), frame.width, frame.glyphs.more))]
     cells = max(8, min(24, (frame.width - wide - 50) // 2))
     for rank in frame.verdict.ranks:
         if rank.line("l1.used").seen is None or rank.line("l1.used").group:
             continue
         rows.append(Row.later(partial(_occupancy_row, rank, wide, cells, frame)))
     if len(rows) == 1:
-        rows.append(Row(fit(line(Span("  no rank reports its tokens", "muted")), frame.width)))
+        rows.append(Row(fit(line(Span("  no rank reports its tokens", "muted")), frame.width, frame.glyphs.more)))
     return rows
 
 

@@ -7,6 +7,8 @@ from tui.draw import numbers
 from tui.draw.spans import Span
 
 GIB_LINES = ("hbm.",)
+TOLD = ("reported", "logged")
+"""Sources that go on saying what they said of a process that is gone."""
 
 
 def value(shown: Line, amount: float | None, missing: str) -> str:
@@ -37,12 +39,13 @@ def status_role(shown: Line) -> str:
     return "muted" if shown.status == "unknown" or shown.stale else "text"
 
 
-def seen_cell(shown: Line, missing: str) -> Span:
-    """The seen value, marked when it is the group's or has aged."""
+def seen_cell(shown: Line, missing: str, is_gone: bool = False) -> Span:
+    """The seen value, marked when it is the group's or has aged, as all that was told of a rank that is gone."""
     text = value(shown, shown.seen, missing)
     mark = "'" if shown.group and shown.seen is not None else ""
-    aged = "~" if shown.stale and shown.seen is not None else ""
-    return Span(f"{aged}{text}{mark}", status_role(shown), shown.status in ("over", "under"))
+    is_old = shown.stale or (is_gone and shown.source in TOLD)
+    aged = "~" if is_old and shown.seen is not None else ""
+    return Span(f"{aged}{text}{mark}", "muted" if is_old else status_role(shown), shown.status in ("over", "under"))
 
 
 def difference_cell(shown: Line, missing: str) -> Span:

@@ -33,7 +33,20 @@ class NodeTarget(NamedTuple):
     instance: str
 
 
-Target = RankTarget | FindingTarget | NodeTarget
+class EventTarget(NamedTuple):
+    """Enter opens this event."""
+
+    happening: Happening
+
+
+Target = RankTarget | FindingTarget | NodeTarget | EventTarget
+
+
+def are_one(one: Target, other: Target) -> bool:
+    """Whether both are of the same thing: the numbers of a finding change while it is open."""
+    if isinstance(one, FindingTarget) and isinstance(other, FindingTarget):
+        return (one.finding.code, one.finding.server) == (other.finding.code, other.finding.server)
+    return one == other
 
 
 class Row:

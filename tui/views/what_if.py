@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import Any
 
 from ranktop.plan import LaunchRequest, compute_plan, parse_launch
@@ -14,10 +15,10 @@ from tui.views.view import Frame, Page, RankTarget, Row
 
 _COLUMNS = (
     Col("", 30, align_left=True),
-    Col("now", 16),
-    Col("what if", 16),
-    Col("difference", 16),
-    Col("", 4, align_left=True, grow=True),
+    Col("now", 12),
+    Col("what if", 12),
+    Col("difference", 12),
+    Col("", 0, align_left=True, grow=True),
 )
 
 
@@ -32,17 +33,23 @@ class WhatIf:
 
     def draw(self, frame: Frame) -> Page:
         server = planned_server(frame.verdict, frame.rank)
-        head = fit(line(Span(" what if ", "muted"), Span(plain(self._changes), "accent")), frame.width)
+        width, more = frame.width, frame.glyphs.more
+        head = fit(line(Span(" what if ", "muted"), Span(plain(self._changes), "accent")), width, more)
         if server is None or server.plan is None:
             return Page((head,), (Row(line(Span("  no plan to change: no launch seen", "muted"))),))
         try:
             other = changed_plan(server.plan, self._changes, _device_tokens(frame.verdict, server.id))
         except PlanError as problem:
-            return Page((head,), (Row(fit(line(Span(f"  {plain(str(problem))}", "warn")), frame.width)),))
-        header, body = table(_COLUMNS, _rows(server.plan, other, frame), frame.width)
-        notes = [Row(fit(line(Span(f" {text}", role)), frame.width, frame.glyphs.more)) for text, role in _notes(other)]
-        fits = Row(fit(line(*_fits(server.plan, other, frame.verdict)), frame.width, frame.glyphs.more))
-        return Page((head, header), (*(Row(each) for each in body), Row(line(" ")), fits, *notes))
+            return Page((head,), _wrapped(plain(str(problem)), "warn", width))
+        header, body = table(_COLUMNS, _rows(server.plan, other, frame), width, more)
+        notes = [row for text, role in _notes(other) for row in _wrapped(text, role, width)]
+        fits = _wrapped(*_fits(server.plan, other, frame.verdict), width)
+        return Page((head, header), (*(Row(each) for each in body), Row(line(" ")), *fits, *notes))
+
+
+def _wrapped(text: str, role: str, width: int) -> tuple[Row, ...]:
+    """Whole: what SGLang would make of the flags, or why they can't be, is what was asked for."""
+    return tuple(Row(line(Span(f" {piece}", role))) for piece in textwrap.wrap(text, max(20, width - 2)))
 
 
 def planned_server(verdict: Verdict, rank: RankTarget | None) -> ServerVerdict | None:
@@ -133,20 +140,17 @@ def _rows(now: Plan, other: Plan, frame: Frame) -> list[list[Cell]]:
     return rows
 
 
-def _fits(now: Plan, other: Plan, verdict: Verdict) -> list[Span]:
+def _fits(now: Plan, other: Plan, verdict: Verdict) -> tuple[str, str]:
     """Against this host, with the memory of the running pools given back first."""
     available = verdict.node.line("host.available").seen
     needed, held = other.node.allocated_bytes, verdict.node.line("host.pools").seen or 0
     if available is None or needed is None:
-        return [Span(" whether it fits is not known: host memory or the pool size is missing", "muted")]
+        return "whether it fits is not known: host memory or the pool size is missing", "muted"
     room = int(available) + int(held)
     left = room - needed
-    verdict_word, role = ("fits", "ok") if left >= 0 else ("does not fit", "breach")
-    return [
-        Span(f" {verdict_word}", role, True),
-        Span(f": {_size(needed)} needed, {_size(room)} available once the present pools are gone", "text"),
-        Span(f", {_size(abs(left))} {'left' if left >= 0 else 'missing'}", "text"),
-    ]
+    answer, role, rest = ("fits", "ok", "left") if left >= 0 else ("does not fit", "breach", "missing")
+    have = f"{_size(needed)} needed, {_size(room)} available once the present pools are gone"
+    return f"{answer}: {have}, {_size(abs(left))} {rest}", role
 
 
 def _notes(plan: Plan) -> list[tuple[str, str]]:

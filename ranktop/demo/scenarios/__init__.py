@@ -9,7 +9,7 @@ from ranktop.demo.scenarios.prefill import PREFILL
 from ranktop.demo.scenarios.scenario import Event, GaugeOverride, HostScript, Scenario
 from ranktop.demo.scenarios.tiers import TIERS
 from ranktop.demo.scenarios.watching import WATCHING
-from ranktop.demo.scenarios.wide import WIDTHS, widened
+from ranktop.demo.scenarios.wide import WIDTHS, widened, widths_of
 
 SCENARIOS: dict[str, Scenario] = {scenario.name: scenario for scenario in (*BASIC, *HOST, *TIERS, *WATCHING, *PREFILL)}
 
@@ -31,4 +31,29 @@ def find_scenario(name: str) -> Scenario | None:
     return scenario if name == base else replace(scenario, name=name)
 
 
-__all__ = ["SCENARIOS", "WIDTHS", "Event", "GaugeOverride", "HostScript", "Scenario", "find_scenario"]
+def why_no_scenario(name: str) -> str:
+    """Where there is no scenario of that name: which part of it is wrong, and what is accepted there."""
+    wide, _, version = name.partition("@")
+    base, _, ranks = wide.partition(":")
+    scenario = SCENARIOS.get(base)
+    if scenario is None:
+        return f"no scenario {base!r} (one of {', '.join(SCENARIOS)})"
+    widths = widths_of(scenario)
+    if ranks and not widths:
+        return f"{name!r}: {base} has one size, {scenario.launch.gpus} ranks (give {base} alone)"
+    if ranks not in ("", *map(str, widths)):
+        others = ", ".join(f"{base}:{each}" for each in widths)
+        return f"{name!r}: no node of {ranks!r} ranks ({base} has {scenario.launch.gpus}; or give {others})"
+    return f"{name!r}: no SGLang {version!r} is played (one of {', '.join(VERSIONS)})"
+
+
+__all__ = [
+    "SCENARIOS",
+    "WIDTHS",
+    "Event",
+    "GaugeOverride",
+    "HostScript",
+    "Scenario",
+    "find_scenario",
+    "why_no_scenario",
+]

@@ -11,10 +11,16 @@ WIDTHS = (16, 32, 64)
 """Tensor parallel sizes that divide GLM-5.2's 64 heads."""
 
 
-def widened(scenario: Scenario, ranks: str) -> Scenario | None:
-    """The scenario with so many ranks. None: no such number, or it is about how its eight ranks are laid out."""
+def widths_of(scenario: Scenario) -> tuple[int, ...]:
+    """How many ranks it can have beside its eight; none where it is about how these are laid out."""
     launch = scenario.launch
-    if ranks not in map(str, WIDTHS) or launch.tp_size != RANKS or launch.extra:
+    return WIDTHS if launch.tp_size == RANKS and not launch.extra else ()
+
+
+def widened(scenario: Scenario, ranks: str) -> Scenario | None:
+    """The scenario with so many ranks, None where it can't have these."""
+    launch = scenario.launch
+    if ranks not in map(str, widths_of(scenario)):
         return None
     times = int(ranks) // RANKS
     host = scenario.host

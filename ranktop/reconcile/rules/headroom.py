@@ -56,8 +56,9 @@ def _too_little(context: Context, still: int) -> Iterator[Finding]:
     yield Finding(
         "HOST-HEADROOM",
         "breach",
-        f"{left / 1e9:.2f} GB can still be taken ({name}), {still / 1e9:.2f} GB of planned pools are still to come"
-        + (f" and {reserve / 1e9:.2f} GB are reserve" if reserve else ""),
+        f"{size(still)} of planned pools are still to come"
+        + (f" beside {size(reserve)} of reserve" if reserve else "")
+        + f", and {size(left)} can be taken ({name})",
         evidence={
             "limit": name,
             "headroom_bytes": left,

@@ -51,7 +51,7 @@ def unreachable_pool(context: Context) -> Iterator[Finding]:
             yield Finding(
                 "HOST-UNREACHABLE-POOL",
                 "warn",
-                f"L2 stays at {100 * used / total:.0f} % of its size while {refused:.0f} tokens found no room",
+                f"L2 stays at {100 * used / total:.0f} % of its size while {refused:,.0f} tokens found no room",
                 scope="rank",
                 server=server.id,
                 rank=rank.rank,

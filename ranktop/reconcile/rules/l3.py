@@ -36,7 +36,7 @@ def l3_deadline(context: Context) -> Iterator[Finding]:
             yield Finding(
                 "L3-DEADLINE",
                 "warn",
-                f"{late:.0f} tokens were not fetched before their deadline {span(window)}",
+                f"{late:,.0f} tokens were not fetched before their deadline {span(window)}",
                 scope="server",
                 server=server.id,
                 **over_window(window, unfulfilled_tokens=late),
@@ -54,7 +54,7 @@ def l3_deadline(context: Context) -> Iterator[Finding]:
             yield Finding(
                 "L3-DEADLINE",
                 "warn",
-                f"a prefix of {prompt:.0f} tokens may wait {deadline:.1f} s for storage, the budget is {budget:.1f} s",
+                f"a prefix of {prompt:,.0f} tokens may wait {deadline:.1f} s for storage, the budget is {budget:.1f} s",
                 scope="server",
                 server=server.id,
                 evidence={"prompt_tokens": round(prompt), "deadline_seconds": deadline, "budget_seconds": budget},
@@ -81,7 +81,7 @@ def l3_rank_skew(context: Context) -> Iterator[Finding]:
             yield Finding(
                 "L3-RANK-SKEW",
                 "breach",
-                f"the ranks of {group} differ by {spreads[-1]:.0f} tokens read from storage, and drift apart",
+                f"the ranks of {group} differ by {spreads[-1]:,.0f} tokens read from storage, and drift apart",
                 scope="server",
                 server=server.id,
                 **evidence(
@@ -105,12 +105,12 @@ def _counted(server: str, window: Window) -> list[Finding] | None:
     asked = sum(missed.values())
     if window.gain("prefetched_tokens") or not asked:
         return []
-    told = ", ".join(f"{reason} {tokens:.0f}" for reason, tokens in sorted(missed.items()))
+    told = ", ".join(f"{reason} {tokens:,.0f}" for reason, tokens in sorted(missed.items()))
     return [
         Finding(
             "L3-PREFETCH-EMPTY",
             "warn",
-            f"{asked:.0f} tokens asked of storage {span(window)}, none loaded ({told})",
+            f"{asked:,.0f} tokens asked of storage {span(window)}, none loaded ({told})",
             scope="server",
             server=server,
             **over_window(window, asked_tokens=asked, loaded_tokens=0.0, tokens_by_reason=missed),

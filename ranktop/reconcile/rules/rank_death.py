@@ -11,6 +11,8 @@ from ranktop.sample import Event
 _AFTER_SECONDS = 30.0
 """A log is read, and the kernel speaks, a little after the process is gone."""
 
+_MOST_LETTERS = 300
+
 
 class Death(NamedTuple):
     """`orderly` None: nothing says. `reason` is a clause for the message, empty when nothing says."""
@@ -57,4 +59,5 @@ def _is_interrupt(event: Event) -> bool:
 
 
 def _short(text: str) -> str:
-    return text if len(text) <= 100 else f"{text[:97]}..."
+    """SGLang's longest refusals are some 200 letters, and the numbers stand at their end."""
+    return text if len(text) <= _MOST_LETTERS else f"{text[: _MOST_LETTERS - 3]}..."

@@ -30,7 +30,7 @@ def l2_never_read(context: Context) -> Iterator[Finding]:
         yield Finding(
             "L2-NEVER-READ",
             "breach" if proven else "warn",
-            f"{written:.0f} tokens written to L2 {span(window)}, none read back"
+            f"{written:,.0f} tokens written to L2 {span(window)}, none read back"
             + (f", though {100 * repeats:.0f} % of the prompts was found in a tier" if proven else ""),
             scope="server",
             server=server.id,
@@ -68,7 +68,7 @@ def l2_phantom_hit(context: Context) -> Iterator[Finding]:
             yield Finding(
                 "L2-PHANTOM-HIT",
                 "warn",
-                f"{phantom:.0f} of {hits:.0f} tokens counted as L2 or L3 hits were computed again {span(window)}; "
+                f"{phantom:,.0f} of {hits:,.0f} tokens counted as L2 or L3 hits were computed again {span(window)}; "
                 f"{loaded:.0f} loaded back",
                 scope="server",
                 server=server.id,
@@ -90,8 +90,8 @@ def l2_proven(context: Context) -> Iterator[Finding]:
         yield Finding(
             "L2-PROVEN",
             "info",
-            f"{loaded:.0f} tokens ({size / 1e9:.2f} GB over all ranks) came back from L2 {span(window)}, with "
-            f"{hits:.0f} host hit tokens and no storage hit",
+            f"{loaded:,.0f} tokens ({size / 1e9:.2f} GB over all ranks) came back from L2 {span(window)}, with "
+            f"{hits:,.0f} host hit tokens and no storage hit",
             scope="server",
             server=server.id,
             **over_window(window, load_back_tokens=loaded, load_back_bytes=size, host_hit_tokens=hits),
@@ -111,11 +111,11 @@ def l2_dropped(context: Context) -> Iterator[Finding]:
         reasons = {**window.gains("dropped_by_reason"), **window.gains("rejected_by_reason")}
         reasons = {reason: tokens for reason, tokens in reasons.items() if tokens}
         only_race = set(reasons) == {RACE}
-        told = ", ".join(f"{reason} {tokens:.0f}" for reason, tokens in sorted(reasons.items()) if reason)
+        told = ", ".join(f"{reason} {tokens:,.0f}" for reason, tokens in sorted(reasons.items()) if reason)
         yield Finding(
             "L2-DROPPED",
             "warn",
-            f"{lost:.0f} tokens not kept in L2 {span(window)}" + (f" ({told})" if told else ""),
+            f"{lost:,.0f} tokens not kept in L2 {span(window)}" + (f" ({told})" if told else ""),
             scope="server",
             server=server.id,
             **over_window(
@@ -149,8 +149,8 @@ def l2_churn(context: Context) -> Iterator[Finding]:
         yield Finding(
             "L2-CHURN",
             "warn",
-            f"L2 ({total:.0f} tokens) is written over every {overwritten:.0f} s and {100 * read / written:.1f} % of it "
-            "is read before",
+            f"L2 ({total:,.0f} tokens) is written over every {overwritten:.0f} s and {100 * read / written:.1f} % of "
+            "it is read before",
             scope="server",
             server=server.id,
             **over_window(

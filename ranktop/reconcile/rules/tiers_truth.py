@@ -31,7 +31,8 @@ def tier_inconsistent(context: Context) -> Iterator[Finding]:
             yield Finding(
                 "TIER-INCONSISTENT",
                 "breach",
-                f"{loaded:.0f} tokens loaded back {span(window)}, and only {hits:.0f} counted as host or storage hits",
+                f"{loaded:,.0f} tokens loaded back {span(window)}, and only {hits:,.0f} counted as host or storage "
+                "hits",
                 scope="server",
                 server=server.id,
                 **over_window(window, load_back_tokens=loaded, hit_tokens=hits, excess_tokens=excess),
@@ -58,7 +59,7 @@ def gauge_lies(context: Context) -> Iterator[Finding]:
             "L2-GAUGE-LIES",
             "breach",
             f"the gauge of L2's size says {size(said)}, the pool is {size(pool.seen)} "
-            f"(hicache_host_total_tokens {total.seen:.0f})",
+            f"(hicache_host_total_tokens {total.seen:,.0f})",
             scope="rank",
             server=rank.server,
             rank=rank.rank,
@@ -139,7 +140,7 @@ def _impossible_hits(server: ServerVerdict, window: Window, least: float) -> Ite
             yield Finding(
                 "TIER-INCONSISTENT",
                 "breach",
-                f"{hits:.0f} tokens counted as {tier} hits {span(window)}, and this launch has no {tier}",
+                f"{hits:,.0f} tokens counted as {tier} hits {span(window)}, and this launch has no {tier}",
                 scope="server",
                 server=server.id,
                 **over_window(window, **{field: hits}),

@@ -1,0 +1,33 @@
+"""Enter on an event: all of its text. A log line or a finding's message is longer than its row."""
+
+from __future__ import annotations
+
+import textwrap
+
+from ranktop.clock import time_of_day
+from tui.draw.spans import Span, fit, line, plain
+from tui.eventlog import Happening
+from tui.views.view import Frame, Page, Row
+
+_MOST_LETTERS = 8000
+
+
+class EventDetail:
+    """As it was when it happened."""
+
+    key = ""
+    name = "event"
+
+    def __init__(self, happening: Happening) -> None:
+        self._happening = happening
+
+    def draw(self, frame: Frame) -> Page:
+        told, width = self._happening, frame.width
+        head = line(
+            Span(f" {time_of_day(told.at)}", "muted"),
+            Span(f"   {plain(told.kind)}", "strong", True),
+            Span(f"   {plain(told.where)}", "muted"),
+        )
+        pieces = textwrap.wrap(plain(told.text, _MOST_LETTERS), max(20, width - 2))
+        lines = [head, line(" "), *(line(Span(f" {piece}", told.role)) for piece in pieces)]
+        return Page((), tuple(Row(fit(each, width, frame.glyphs.more)) for each in lines))
