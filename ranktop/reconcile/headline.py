@@ -22,7 +22,7 @@ def headline(
         others = len(loud) - 1
         more = f"; {others} more below" if others else ""
         since = f", since {time_of_day_from_iso(loud[0].since)}" if loud[0].since else ""
-        return f"{sentence(loud[0])}{since}{more}", loud[0].severity
+        return f"{sentence(loud[0], len(servers))}{since}{more}", loud[0].severity
     if sample.processes is None and not servers:
         return _why_no_processes(sample), None
     if not servers:
@@ -52,9 +52,17 @@ def loudest(findings: Sequence[Finding]) -> list[Finding]:
     return sorted(loud, key=lambda finding: -SEVERITIES.index(finding.severity))
 
 
-def sentence(finding: Finding) -> str:
-    """Which ranks, and what."""
-    return f"{rank_span(finding.ranks)}: {finding.message}" if finding.ranks else finding.message
+def sentence(finding: Finding, servers: int = 1) -> str:
+    """Where, and what."""
+    told = where(finding, servers)
+    return f"{told}: {finding.message}" if told else finding.message
+
+
+def where(finding: Finding, servers: int = 1) -> str:
+    """Its ranks, and where there are several servers of which: a tag is then no name. Of a whole server or of the node
+    it is nothing, but for the server where there are several."""
+    server = finding.server.removeprefix("127.0.0.1") if finding.server is not None and servers > 1 else ""
+    return f"{server} {rank_span(finding.ranks)}".strip()
 
 
 def _why_no_processes(sample: Sample) -> str:

@@ -72,7 +72,7 @@ def _told(verdict: Verdict, room: int) -> tuple[str, str]:
     if cell_len(whole) <= room:
         return whole, ""
     loud = loudest(verdict.findings)
-    short = plain(sentence(loud[0])) if loud else ""
+    short = plain(sentence(loud[0], len(verdict.servers))) if loud else ""
     if not short or not whole.startswith(short):
         return whole, ""
     return short, f"+{len(loud) - 1} more " if len(loud) > 1 else ""

@@ -10,6 +10,7 @@ from rich.cells import cell_len as cells_of_text
 from ranktop.clock import time_of_day_from_iso
 from ranktop.finding import SEVERITIES, Finding
 from ranktop.reconcile.grouping import rank_span
+from ranktop.reconcile.headline import where
 from ranktop.reconcile.verdict import Verdict
 from ranktop.sample import SourceState
 from tui.draw.glyphs import Glyphs
@@ -120,7 +121,7 @@ def _where(finding: Finding, verdict: Verdict) -> str:
         return plain(ranks or server or "node")
     if len(verdict.servers) == 1:
         return plain(ranks or "server")
-    return plain(f"{server.removeprefix('127.0.0.1')} {ranks}".strip())
+    return plain(where(finding, len(verdict.servers)))
 
 
 def _code(finding: Finding, glyphs: Glyphs) -> str:

@@ -10,7 +10,7 @@ from tui.draw import numbers
 from tui.draw.glyphs import bar
 from tui.draw.spans import Span, TextLine, fit, left, line, plain, right
 from tui.views.columns import tag_width
-from tui.views.related import related
+from tui.views.related import by_server, related
 from tui.views.view import Frame, Page, RankTarget, Row
 
 _CELL = 9
@@ -32,10 +32,12 @@ class NumaView:
         wide = tag_width((rank.rank for rank in frame.verdict.ranks), 10)
         rows.append(Row(line(" " * frame.width)))
         rows.append(Row(_header(nodes, wide, frame)))
-        rows += [
-            Row.later(partial(_rank, rank, nodes, wide, frame), RankTarget(rank.server, rank.rank))
-            for rank in frame.verdict.ranks
-        ]
+        for heading, ranks in by_server(frame):
+            rows += heading
+            rows += [
+                Row.later(partial(_rank, rank, nodes, wide, frame), RankTarget(rank.server, rank.rank))
+                for rank in ranks
+            ]
         return Page((), tuple(rows))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Sequence
 
 from ranktop.clock import duration
 from ranktop.sample import SourceState
@@ -27,6 +28,15 @@ _NARROWEST = 36
 """Cells of the last column from which on its text is wrapped there, and not on lines of its own below."""
 
 
+def _columns(sources: Sequence[SourceState]) -> list[Col]:
+    """Where there are several servers, which one it is of stays on the narrowest screen."""
+    servers = {state.server for state in sources if state.server is not None}
+    if len(servers) < 2:
+        return list(_COLUMNS)
+    wide = min(21, max(9, *map(len, servers)))
+    return [each._replace(width=wide, weight=0) if each.title == "server" else each for each in _COLUMNS]
+
+
 class SourcesView:
     """Where every number comes from, and which numbers are blind now."""
 
@@ -34,7 +44,7 @@ class SourcesView:
     name = "sources"
 
     def draw(self, frame: Frame) -> Page:
-        shown = Table(_COLUMNS, frame.width, frame.glyphs.more)
+        shown = Table(_columns(frame.verdict.sample.sources), frame.width, frame.glyphs.more)
         more, missing = frame.glyphs.more, frame.glyphs.missing
         own = own_lines(frame.own, frame.width, missing, more) if frame.own is not None else ()
         rows = [Row(text_line) for state in frame.verdict.sample.sources for text_line in _lines(state, shown, frame)]

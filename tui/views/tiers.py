@@ -11,7 +11,7 @@ from tui.draw.chartpairs import chart_pairs
 from tui.draw.glyphs import bar
 from tui.draw.spans import Span, TextLine, fit, left, line, plain, right
 from tui.views.columns import tag_width
-from tui.views.related import related
+from tui.views.related import by_server, related
 from tui.views.tier_tokens import ledger_lines, read_lines, traffic_lines
 from tui.views.view import Frame, Page, Row, is_gone
 
@@ -90,10 +90,10 @@ def _occupancy(frame: Frame) -> list[Row]:
     head = f" {'rank':<{wide}}      L1 used  evictable       free      L2 used"
     rows = [Row(fit(line(Span(head, "muted")), frame.width, frame.glyphs.more))]
     cells = max(8, min(24, (frame.width - wide - 50) // 2))
-    for rank in frame.verdict.ranks:
-        if rank.line("l1.used").seen is None or rank.line("l1.used").group:
-            continue
-        rows.append(Row.later(partial(_occupancy_row, rank, wide, cells, frame)))
+    for heading, ranks in by_server(frame):
+        own = [rank for rank in ranks if rank.line("l1.used").seen is not None and not rank.line("l1.used").group]
+        rows += heading if own else ()
+        rows += [Row.later(partial(_occupancy_row, rank, wide, cells, frame)) for rank in own]
     if len(rows) == 1:
         rows.append(Row(fit(line(Span("  no rank reports its tokens", "muted")), frame.width, frame.glyphs.more)))
     return rows
