@@ -38,8 +38,8 @@ async def test_events_tell_what_opened_and_closed() -> None:
 async def test_batches_do_not_hide_what_happened() -> None:
     def story(second: int) -> Sample:
         at = samples.START + second
-        batches = tuple(Event(at, "prefill_batch", samples.SERVER, "TP0", f"batch {second}.{n}") for n in range(400))
-        dead = (Event(at, "oom_kill", samples.SERVER, "TP5", "the kernel took it"),) if second == 0 else ()
+        batches = tuple(Event(at, "prefill_batch", f"batch {second}.{n}", samples.SERVER, "TP0") for n in range(400))
+        dead = (Event(at, "oom_kill", "the kernel took it", samples.SERVER, "TP5"),) if second == 0 else ()
         return replace(samples.healthy(second), events=(*dead, *batches))
 
     app = make_app(StoryFeed(story))
