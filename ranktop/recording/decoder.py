@@ -195,7 +195,7 @@ class OpenChunk:
                 raise ValueError("loose rows do not fit their starts")
             return _Run(segment, None)
         base = bytes(schema_of(segment.schema_id).schema.base)
-        return _Run(segment, Rows(segment.moved, segment.uneven, base, rows))
+        return _Run(segment, Rows(segment.rows, base, rows) if segment.rows is not None else None)
 
     def _row(self, run: _Run, number: int) -> Row:
         words = run.segment.changed_words

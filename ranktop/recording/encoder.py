@@ -16,10 +16,10 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from ranktop.recording.alike import pack
+from ranktop.recording.alike import Packed, pack
 from ranktop.recording.flatten import Flatten, flattener
 from ranktop.recording.flips import with_sums
-from ranktop.recording.layout import Layout, Number
+from ranktop.recording.layout import Layout
 from ranktop.recording.parts import ROOT, Key, part_types, root_layout, split
 from ranktop.recording.schema import Schema
 from ranktop.sample import Sample
@@ -60,14 +60,13 @@ class TailPart(Struct, frozen=True, array_like=True):
 class Segment(Struct, frozen=True, array_like=True):
     """Rows of one part under one schema in one chunk. `starts` are the samples from which each row holds.
 
-    `moved` and `uneven`: as alike.py makes them of the numbers. A schema id of None: from there on the part is
-    missing. With `loose` the rows are there as they are.
+    `rows`: the numbers, as alike.py packs them. A schema id of None: from there on the part is missing. With `loose`
+    the rows are there as they are.
     """
 
     schema_id: int | None
     starts: list[int]
-    moved: bytes = b""
-    uneven: dict[int, list[Number]] = {}
+    rows: Packed | None = None
     changed_words: list[dict[int, Any]] = []
     loose: list[PartRow] = []
 
@@ -280,9 +279,9 @@ class Encoder:
         schema_id = rows[0].schema_id
         if rows[0].loose is not None:
             return Segment(schema_id, starts, loose=rows)
-        moved, uneven = pack([bytes(row.numbers) for row in rows], self._bases[schema_id])
+        packed = pack([bytes(row.numbers) for row in rows], self._bases[schema_id])
         words = [row.changed_words for row in rows]
-        return Segment(schema_id, starts, moved, uneven, words if any(words) else [])
+        return Segment(schema_id, starts, packed, words if any(words) else [])
 
 
 def _changed(words: list[Any], known: list[Any]) -> dict[int, Any] | None:
