@@ -8,7 +8,7 @@ import stat
 from urllib.parse import quote
 
 from ranktop.recording.errors import RecordingError
-from ranktop.recording.tables import APPLICATION_ID, FORMAT, INDEXES, READABLE_FORMATS, TABLES
+from ranktop.recording.tables import APPLICATION_ID, FORMAT, INDEXES, TABLES
 
 MAX_VALUE_BYTES = 64 << 20
 """No row of a recording is larger, and SQLite refuses to make a larger value."""
@@ -48,8 +48,8 @@ def unreadable(path: str, problem: Exception) -> RecordingError:
 
 def other_format(path: str, version: int) -> RecordingError:
     """That this program reads no file with that `PRAGMA user_version`."""
-    which, known = "a newer" if version > FORMAT else "an older", " and ".join(map(str, READABLE_FORMATS))
-    return RecordingError(f"{path}: format {version}, this ranktop reads {known} (use {which} ranktop)")
+    which = "a newer" if version > FORMAT else "an older"
+    return RecordingError(f"{path}: format {version}, this ranktop reads {FORMAT} (use {which} ranktop)")
 
 
 def _check_file(path: str) -> None:
@@ -87,7 +87,7 @@ def _check_tables(path: str, db: sqlite3.Connection) -> None:
     application, version = (db.execute(f"PRAGMA {name}").fetchone()[0] for name in ("application_id", "user_version"))
     if application != APPLICATION_ID:
         raise RecordingError(f"{path}: is an SQLite file, but no recording of ranktop")
-    if version not in READABLE_FORMATS:
+    if version != FORMAT:
         raise other_format(path, version)
     found = db.execute("SELECT type, name, sql FROM sqlite_master WHERE sql IS NOT NULL LIMIT 100").fetchall()
     expected = {table.create for table in TABLES} | set(INDEXES)

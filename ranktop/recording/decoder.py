@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import msgspec
 
+from ranktop.recording.alike import Rows, numbers_of
 from ranktop.recording.bounded import inflate
-from ranktop.recording.columns import Packed, Table
 from ranktop.recording.encoder import Chunk, PartRow, Segment, TailPart
 from ranktop.recording.errors import Damaged
 from ranktop.recording.flips import without_sums
+from ranktop.recording.layout import Number
 from ranktop.recording.parts import ROOT, Key, join, typed, words_of
 from ranktop.recording.schema import KnownSchema
 from ranktop.sample import Event, Sample
@@ -24,14 +25,23 @@ SchemaOf = Callable[[int], KnownSchema]
 """Raises Damaged for an id that the file does not hold."""
 
 
+class Row(NamedTuple):
+    """A `PartRow` as it is read, its numbers laid out."""
+
+    schema_id: int
+    numbers: list[Number]
+    changed_words: Mapping[int, Any]
+    loose: tuple[list[int], list[Any]] | None = None
+
+
 class PartValues:
     """Typed values of parts, each made once: a part that stands still is one object in many samples."""
 
     def __init__(self, schema_of: SchemaOf) -> None:
         self._schema_of = schema_of
-        self._latest: dict[Key, tuple[object, PartRow, Any]] = {}
+        self._latest: dict[Key, tuple[object, Row, Any]] = {}
 
-    def value(self, key: Key, identity: object, row: Callable[[], PartRow]) -> Any:
+    def value(self, key: Key, identity: object, row: Callable[[], Row]) -> Any:
         """The value of that part; `row` is asked only when `identity` is not that of the part's last value."""
         known = self._latest.get(key)
         if known is not None and known[0] == identity:
@@ -42,7 +52,7 @@ class PartValues:
         self._latest[key] = (identity, found, value)
         return value
 
-    def _typed(self, key: Key, row: PartRow) -> Any:
+    def _typed(self, key: Key, row: Row) -> Any:
         schema = self._schema_of(row.schema_id)
         try:
             value = typed(key, schema.value(row.numbers, row.changed_words, row.loose))
@@ -70,29 +80,31 @@ def read_tail(
 
 def tail_parts(data: bytes) -> list[TailPart]:
     """What stands in a row of `tail`. Damaged when it is none."""
-    # Rows of format 2 have no sums of their pieces: what happens to end in right ones is one row in 2^32.
-    packed = without_sums(data)
     try:
-        return msgspec.msgpack.decode(data if packed is None else packed, type=list[TailPart])
+        return msgspec.msgpack.decode(without_sums(data) or b"", type=list[TailPart])
     except (msgspec.MsgspecError, RecursionError) as problem:
         raise Damaged(f"a tail row cannot be read: {problem}") from problem
 
 
-def _tail_row(key: Key, tail: Sequence[TailPart]) -> PartRow:
+def _tail_row(key: Key, tail: Sequence[TailPart]) -> Row:
     for part in tail:
         if (part.field, part.server) == key and isinstance(part.row, PartRow):
-            return part.row
+            return _laid_out(part.row)
     raise Damaged(f"part {key[0] or 'sample'!r} is not in the tail row that is to have it")
 
 
+def _laid_out(row: PartRow) -> Row:
+    return Row(row.schema_id, numbers_of(row.numbers), row.changed_words, row.loose)
+
+
 class _Run:
-    """One segment, its columns laid out only when somebody asks for a row of it."""
+    """One segment, its rows taken apart only when somebody asks for one."""
 
-    __slots__ = ("segment", "table")
+    __slots__ = ("rows", "segment")
 
-    def __init__(self, segment: Segment, table: Table | None) -> None:
+    def __init__(self, segment: Segment, rows: Rows | None) -> None:
         self.segment = segment
-        self.table = table
+        self.rows = rows
 
 
 class OpenChunk:
@@ -160,11 +172,11 @@ class OpenChunk:
             for run in self._runs[ROOT][1]:
                 assert run.segment.schema_id is not None
                 place = self._schema_of(run.segment.schema_id).schema.layout["s"]["n"].index("at_unix_seconds")
-                if run.table is not None:
-                    times += run.table.column(place)
-                else:
-                    times += [row.numbers[place] for row in run.segment.loose]
-        except (KeyError, TypeError, ValueError, IndexError, AssertionError) as problem:
+                rows = (
+                    run.rows.rows() if run.rows is not None else (_laid_out(row).numbers for row in run.segment.loose)
+                )
+                times += [numbers[place] for numbers in rows]
+        except (msgspec.MsgspecError, KeyError, TypeError, ValueError, IndexError, AssertionError) as problem:
             raise Damaged(f"samples of a chunk have no time: {problem!r}") from problem
         if len(times) != self.count or not all(isinstance(at, float) for at in times):
             raise Damaged("samples of a chunk have no time")
@@ -182,13 +194,16 @@ class OpenChunk:
             if len(segment.loose) != rows:
                 raise ValueError("loose rows do not fit their starts")
             return _Run(segment, None)
-        packed = Packed(segment.kinds, segment.constants, segment.mixed, segment.ints, segment.floats)
-        return _Run(segment, Table(packed, rows, schema_of(segment.schema_id).schema.base))
+        base = bytes(schema_of(segment.schema_id).schema.base)
+        return _Run(segment, Rows(segment.rows, base, rows) if segment.rows is not None else None)
 
-    def _row(self, run: _Run, number: int) -> PartRow:
-        if run.segment.loose:
-            return run.segment.loose[number]
-        if run.table is None or run.segment.schema_id is None:
-            raise Damaged("a part is missing that every sample has")
+    def _row(self, run: _Run, number: int) -> Row:
         words = run.segment.changed_words
-        return PartRow(run.segment.schema_id, run.table.row(number), words[number] if words else {})
+        try:
+            if run.segment.loose:
+                return _laid_out(run.segment.loose[number])
+            if run.rows is None or run.segment.schema_id is None:
+                raise Damaged("a part is missing that every sample has")
+            return Row(run.segment.schema_id, run.rows.row(number), words[number] if words else {})
+        except (msgspec.MsgspecError, ValueError, IndexError) as problem:
+            raise Damaged(f"a row of a chunk cannot be read: {problem}") from problem

@@ -16,10 +16,10 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from ranktop.recording.columns import pack
+from ranktop.recording.alike import Packed, pack
 from ranktop.recording.flatten import Flatten, flattener
 from ranktop.recording.flips import with_sums
-from ranktop.recording.layout import Layout, Number
+from ranktop.recording.layout import Layout
 from ranktop.recording.parts import ROOT, Key, part_types, root_layout, split
 from ranktop.recording.schema import Schema
 from ranktop.sample import Sample
@@ -39,11 +39,12 @@ _REMEMBERED_SCHEMAS = 256
 class PartRow(Struct, frozen=True, array_like=True, gc=False):
     """One part at one instant. The same object stands in every sample until the part changes.
 
-    `loose` is (shape, words) of a row that has only the layout in common with its schema.
+    `numbers` is a list of numbers, still in msgpack. `loose` is (shape, words) of a row that has only the layout in
+    common with its schema.
     """
 
     schema_id: int
-    numbers: list[Number]
+    numbers: msgspec.Raw
     changed_words: dict[int, Any]
     loose: tuple[list[int], list[Any]] | None = None
 
@@ -59,16 +60,13 @@ class TailPart(Struct, frozen=True, array_like=True):
 class Segment(Struct, frozen=True, array_like=True):
     """Rows of one part under one schema in one chunk. `starts` are the samples from which each row holds.
 
-    A schema id of None: from there on the part is missing. With `loose` the rows are there, and not in columns.
+    `rows`: the numbers, as alike.py packs them. A schema id of None: from there on the part is missing. With `loose`
+    the rows are there as they are.
     """
 
     schema_id: int | None
     starts: list[int]
-    kinds: bytes = b""
-    constants: list[Number] = []
-    mixed: list[list[Number]] = []
-    ints: bytes = b""
-    floats: bytes = b""
+    rows: Packed | None = None
     changed_words: list[dict[int, Any]] = []
     loose: list[PartRow] = []
 
@@ -131,7 +129,7 @@ class _Part:
         """Whether it did not change when it was last looked at: then values are worth a comparison."""
         self.words: list[Any] = []
         self.shape: list[int] = []
-        self.schema = Schema(layout, [], [], [])
+        self.schema = Schema(layout, [], [], msgspec.Raw())
         self.schema_id = 0
         self.row: PartRow | None = None
         self.starts: list[int] = []
@@ -163,7 +161,7 @@ class Encoder:
             self._flatten[name] = (kind.flatten, kind.layout)
         self._parts: dict[Key, _Part] = {}
         self._known: OrderedDict[bytes, tuple[int, Schema]] = OrderedDict()
-        self._bases: dict[int, list[Number]] = {}
+        self._bases: dict[int, bytes] = {}
         self.last_schema_id = last_schema_id
         self.count = 0
         """Samples since the last chunk."""
@@ -215,7 +213,8 @@ class Encoder:
         self._known = OrderedDict((digest, known) for digest, known in self._known.items() if known[0] in used)
 
     def _update(self, part: _Part, value: Any, position: int, new: list[NewSchema]) -> None:
-        numbers, words, shape = part.flatten(value)
+        unpacked, words, shape = part.flatten(value)
+        numbers = msgspec.Raw(self._pack(unpacked))
         part.value = value
         row = part.row
         if row is not None and words == part.words and shape == part.shape:
@@ -229,7 +228,7 @@ class Encoder:
         part.hold(row, position)
 
     def _row(
-        self, part: _Part, numbers: list[Number], words: list[Any], shape: list[int], new: list[NewSchema]
+        self, part: _Part, numbers: msgspec.Raw, words: list[Any], shape: list[int], new: list[NewSchema]
     ) -> PartRow:
         part.words, part.shape = words, shape
         changed = _changed(words, part.schema.words) if part.schema_id and shape == part.schema.shape else None
@@ -253,7 +252,7 @@ class Encoder:
             part.new_schemas += 1
             self.last_schema_id += 1
             known = self._known[digest] = (self.last_schema_id, schema)
-            self._bases[self.last_schema_id] = schema.base
+            self._bases[self.last_schema_id] = bytes(schema.base)
             new.append(NewSchema(self.last_schema_id, schema.encoded()))
             if len(self._known) > _REMEMBERED_SCHEMAS:
                 self._known.popitem(last=False)
@@ -280,9 +279,9 @@ class Encoder:
         schema_id = rows[0].schema_id
         if rows[0].loose is not None:
             return Segment(schema_id, starts, loose=rows)
-        packed = pack([row.numbers for row in rows], self._bases[schema_id])
+        packed = pack([bytes(row.numbers) for row in rows], self._bases[schema_id])
         words = [row.changed_words for row in rows]
-        return Segment(schema_id, starts, *packed, words if any(words) else [])
+        return Segment(schema_id, starts, packed, words if any(words) else [])
 
 
 def _changed(words: list[Any], known: list[Any]) -> dict[int, Any] | None:

@@ -21,7 +21,7 @@ _MAX_MESSAGE_BYTES = 1 << 18
 """Of a larger row too much else would pass for one flipped bit: more than 1 in 2,000."""
 
 _WITH_SUMS = (SERIES, BLOCK, TAIL)
-"""Their last column but the checksum is a blob with a sum for each of its pieces; in `tail` not so in format 2."""
+"""Their last column but the checksum is a blob with a sum for each of its pieces."""
 
 Row = tuple[Any, ...]
 

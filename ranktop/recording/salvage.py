@@ -15,7 +15,7 @@ from ranktop.recording.errors import RecordingError
 from ranktop.recording.pages import rows_of
 from ranktop.recording.reader import Recording
 from ranktop.recording.repair import Row, repaired
-from ranktop.recording.tables import INDEXES, READABLE_FORMATS, SERIES, TABLES, TAIL, Table
+from ranktop.recording.tables import FORMAT, INDEXES, SERIES, TABLES, TAIL, Table
 
 
 class Salvaged(NamedTuple):
@@ -52,7 +52,7 @@ def salvage(path: str) -> Salvaged:
         recording = Recording(path, db, told)
         version = _format(path)
         # The number may be damaged: only a file of which not one sample can be read is of another format.
-        if version is not None and version not in READABLE_FORMATS and next(recording.samples(), None) is None:
+        if version is not None and version != FORMAT and next(recording.samples(), None) is None:
             raise other_format(path, version)
         return Salvaged(recording, rows, repairs)
     except BaseException:

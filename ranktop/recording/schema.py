@@ -19,12 +19,15 @@ MAX_SCHEMA_BYTES = 64 << 20
 
 
 class Schema(Struct, frozen=True):
-    """`words` may hold Structs of text when it comes from a sample, builtins when it comes from a file."""
+    """`words` may hold Structs of text when it comes from a sample, builtins when it comes from a file.
+
+    `base`: the first numbers, still in msgpack, as rows are XORed with its bytes.
+    """
 
     layout: Layout
     shape: list[int]
     words: list[Any]
-    base: list[Number]
+    base: msgspec.Raw
 
     def encoded(self) -> bytes:
         """As stored in `series.data`."""

@@ -14,11 +14,8 @@ import msgspec
 APPLICATION_ID = 0x52544F50
 """`RTOP`: what file(1) and SQLite's header show."""
 
-FORMAT = 3
-"""`PRAGMA user_version` of what is written. 1 laid structs one by one and columns across the minute."""
-
-READABLE_FORMATS = (2, FORMAT)
-"""A reader refuses any other one. In 2 rows of `tail` have no sums of their pieces."""
+FORMAT = 4
+"""`PRAGMA user_version`; a reader refuses any other one. Up to 3, of before the first release, chunks held columns."""
 
 
 _TYPES: dict[str, type] = {"TEXT": str, "INTEGER": int, "REAL": float, "BLOB": bytes}

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import msgspec
 
 from ranktop.reconcile.verdict import Verdict
-from ranktop.recording.columns import deflate
+from ranktop.recording.alike import deflate
 from ranktop.recording.encoder import Encoder, uses
 from ranktop.recording.errors import RecordingError
 from ranktop.recording.flips import with_sums

@@ -6,13 +6,13 @@ import zlib
 
 import msgspec
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ranktop.recording.alike import Rows, pack
 from ranktop.recording.build import Source, builder
-from ranktop.recording.columns import Table, pack
 from ranktop.recording.decoder import OpenChunk, PartValues, read_tail, tail_parts
 from ranktop.recording.encoder import Encoder
 from ranktop.recording.errors import Damaged
@@ -144,11 +144,21 @@ def test_free_json_keeps_true_and_one_apart() -> None:
     st.lists(st.lists(NUMBERS, min_size=4, max_size=4), min_size=1, max_size=20),
     st.lists(NUMBERS, min_size=4, max_size=4),
 )
+@example([[1, 300], [1, 5], [1, 70_000]], [7, 7])
 def test_any_numbers_come_back(rows: list[list[object]], base: list[object]) -> None:
-    packed = pack(rows, base)  # type: ignore[arg-type]
-    table = Table(packed, len(rows), base)  # type: ignore[arg-type]
+    first = msgspec.msgpack.encode(base)
+    packed = pack([msgspec.msgpack.encode(row) for row in rows], first)
+    read = Rows(packed, first, len(rows))
+    assert [repr(row) for row in read.rows()] == [repr(row) for row in rows]
     for numbers in (range(len(rows)), reversed(range(len(rows)))):
-        assert all(table.row(number) == rows[number] for number in numbers)
+        assert all(repr(read.row(number)) == repr(rows[number]) for number in numbers)
+
+
+def test_an_int_that_outgrows_its_bytes_costs_its_own_column_alone() -> None:
+    first = msgspec.msgpack.encode([1 << 40, 120, 0.5])
+    packed = pack([msgspec.msgpack.encode([1 << 40, 120 + second, 0.5]) for second in range(60)], first)
+    assert list(packed.uneven) == [1]
+    assert packed.moved == b""
 
 
 @st.composite

@@ -20,7 +20,10 @@ ROWS = [
     (CHUNK, CHUNK.row(61, 60, 1.79e9, 1.79e9 + 59.5, "[1,2,3]", 40_000)),
     (SERIES, SERIES.row(7, 1, PACKED)),
     (BLOCK, BLOCK.row(61, PACKED)),
-    (TAIL, TAIL.row(300, 1.79e9 + 0.25, msgspec.msgpack.encode([("", None, 291), ("host", None, (3, [1, 2.5], {}))]))),
+    (
+        TAIL,
+        TAIL.row(300, 1.79e9 + 0.25, with_sums(msgspec.msgpack.encode([("", None, 291), ("x", None, (3, [1], {}))]))),
+    ),
     (TAIL, TAIL.row(301, 1.79e9 + 1.25, with_sums(msgspec.msgpack.encode([("host", None, (3, [0.5] * 700, {}))])))),
     (EVENT, EVENT.row(3, 5, 1.5, "sample", "mark", None, "s", None, None, "owner rank stopped", "{}")),
     (ROLLUP, ROLLUP.row(1, 10, 1.5, "s", "TP0", *[{"INTEGER": 1 << 36, "REAL": 0.5}[kind] for kind in KINDS], "warn")),
