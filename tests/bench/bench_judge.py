@@ -7,12 +7,14 @@ import itertools
 from collections.abc import Callable, Iterator
 
 from ranktop.reconcile import Reconciler, Verdict
-from tests.bench.many import RANKS, story
+from tests.bench.many import RANKS, moved, story
 from tests.bench.micro import Case, Work, measured
 from tests.bench.rows import Row
 from tui.timeline import LiveTimeline
 
 TEN_MINUTES = 600
+MOVES = 200
+"""More than pyperf runs a case in one process."""
 
 
 def rows() -> Iterator[Row]:
@@ -26,6 +28,8 @@ def rows() -> Iterator[Row]:
 def cases() -> Iterator[Case]:
     for ranks, limit in zip(RANKS, (2.0, None, None), strict=True):
         yield Case(f"one update, {ranks} ranks", _updates(ranks), "ms", limit, times=20 if ranks < 1000 else 3)
+    for ranks in RANKS[:2]:
+        yield Case(f"one update of another page and other memory of every rank, {ranks} ranks", _moving(ranks), "ms")
     yield Case("ten minutes of samples judged, 8 ranks", _ten_minutes, "s", 1.5, times=1)
     yield Case("keep one verdict for going back", _keeping)
 
@@ -40,6 +44,14 @@ def _updates(ranks: int) -> Callable[[], Work]:
     return lambda: functools.partial(next, verdicts(ranks))
 
 
+def _moving(ranks: int) -> Callable[[], Work]:
+    def make() -> Work:
+        reconciler, samples = Reconciler(), iter([moved(ranks, second) for second in range(MOVES)])
+        return lambda: reconciler.update(next(samples))
+
+    return make
+
+
 def _ten_minutes() -> Work:
     samples = list(itertools.islice(story(8), TEN_MINUTES))
 
@@ -52,5 +64,6 @@ def _ten_minutes() -> Work:
 
 
 def _keeping() -> Work:
-    timeline, verdict = LiveTimeline(), next(verdicts(8))
-    return lambda: timeline.push(verdict)
+    reconciler, timeline = Reconciler(), LiveTimeline()
+    verdicts = iter([reconciler.update(moved(8, second)) for second in range(MOVES)])
+    return lambda: timeline.push(next(verdicts))

@@ -30,11 +30,12 @@ def story(ranks: int) -> Iterator[Sample]:
 
 
 def moved(ranks: int, second: int) -> Sample:
-    """The node after so many seconds in which every rank's memory and traffic moved a little."""
+    """The node after so many seconds in which every rank's memory and traffic moved to and fro a little."""
     sample = many(ranks)
     assert sample.processes is not None
     assert sample.gpus is not None
-    more = second * 700_000_000
+    step = second % PAGE_EVERY_SECONDS
+    more = step * 700_000_000
     processes = tuple(
         replace(rank, rss_anon_bytes=(rank.rss_anon_bytes or 0) + more) for rank in sample.processes.ranks
     )
@@ -46,5 +47,5 @@ def moved(ranks: int, second: int) -> Sample:
         at_monotonic_seconds=1000.0 + second,
         processes=replace(sample.processes, ranks=processes),
         gpus=replace(sample.gpus, gpus=gpus),
-        metrics={samples.SERVER: samples.page(at, used=300_000 + 10_000 * second)},
+        metrics={samples.SERVER: samples.page(at, used=300_000 + 10_000 * step)},
     )

@@ -263,9 +263,9 @@ def test_what_is_still_reported_of_a_dead_rank_is_marked() -> None:
         ranks=tuple(
             replace(
                 rank,
-                lines=(
-                    *(each for each in rank.lines if each.line not in told),
-                    *(Line(name, seen=9 << 30, status="ok", source="reported") for name in told),
+                groups=(
+                    LineGroup(tuple(each for each in rank.lines if each.line not in told)),
+                    LineGroup(tuple(Line(name, seen=9 << 30, status="ok", source="reported") for name in told)),
                 ),
             )
             for rank in verdict.ranks
@@ -285,7 +285,7 @@ def test_a_reason_is_whole_in_budget() -> None:
     long = "part of hbm.rest; nothing tells it apart on this version, and no source of the driver does either"
     verdict = healthy()
     lines = tuple(replace(each, detail=long) if each.line == "hbm.torch" else each for each in verdict.ranks[0].lines)
-    told = rows(BudgetView(), replace(verdict, ranks=(replace(verdict.ranks[0], lines=lines),)))
+    told = rows(BudgetView(), replace(verdict, ranks=(replace(verdict.ranks[0], groups=(LineGroup(lines),)),)))
     first = next(place for place, row in enumerate(told) if row.startswith(" hbm.torch"))
     assert " ".join(" ".join(row[81:].strip() for row in told[first : first + 4]).split()).startswith(long)
 

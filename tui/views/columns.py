@@ -136,9 +136,9 @@ def unseen_order(columns: Sequence[Column], shown: Sequence[Column], look: Look,
     return f"sorted by {first}, {ends[not sort.descending]} first{ties}"
 
 
-def row(rank: RankVerdict, columns: Sequence[Column], look: Look, width: int) -> TextLine:
-    """One rank."""
-    cells: list[Span | str] = []
+def row(rank: RankVerdict, columns: Sequence[Column], look: Look, width: int, margin: int) -> TextLine:
+    """One rank, `width` cells and so many blanks at both ends."""
+    cells: list[Span | str] = [" " * margin]
     used = 0
     for index, column in enumerate(columns):
         if index:
@@ -146,7 +146,7 @@ def row(rank: RankVerdict, columns: Sequence[Column], look: Look, width: int) ->
             used += GAP
         cells.extend(column.cell(rank, look, column.width))
         used += column.width
-    return line(*cells, " " * (width - used))
+    return line(*cells, " " * (width - used + margin))
 
 
 def scales(ranks: Sequence[RankVerdict]) -> dict[str, Scale]:

@@ -26,13 +26,21 @@ class Grid(NamedTuple):
 
 
 def draw_grid(
-    verdict: Verdict, width: int, glyphs: Glyphs, sort: Sort = UNSORTED, keep: str = "", wanted: Sequence[str] = ()
+    verdict: Verdict,
+    width: int,
+    glyphs: Glyphs,
+    sort: Sort = UNSORTED,
+    keep: str = "",
+    wanted: Sequence[str] = (),
+    *,
+    margin: int = 0,
 ) -> Grid:
     """All ranks of the node. With several servers each has a line of its own above its ranks.
 
     `keep` filters: a rank stays when its tag, server, state or finding contains the text. `wanted` are columns
-    as the configuration has them.
+    as the configuration has them. `margin` is of the `width` cells, blank at both ends.
     """
+    width -= 2 * margin
     gone = frozenset((rank.server, rank.rank) for rank in verdict.ranks if is_gone(rank, verdict))
     look = Look(glyphs, scales(verdict.ranks), _states(verdict, glyphs), gone)
     every = rank_columns(tag_width(rank.rank for rank in verdict.ranks))
@@ -42,12 +50,17 @@ def draw_grid(
     for server in verdict.servers:
         ranks = [rank for rank in verdict.ranks if rank.server == server.id and _keeps(rank, look, keep)]
         if several and ranks:
-            rows.append(Row(fit(_server_line(server), width, glyphs.more)))
+            rows.append(Row(_between(margin, fit(_server_line(server), width, glyphs.more))))
         rows.extend(
-            Row.later(partial(row, rank, columns, look, width), RankTarget(rank.server, rank.rank))
+            Row.later(partial(row, rank, columns, look, width, margin), RankTarget(rank.server, rank.rank))
             for rank in arranged(ranks, sort, partial(_badness, look))
         )
-    return Grid(header(columns, look, sort), tuple(rows), unseen_order(every, columns, look, sort))
+    titles = fit(header(columns, look, sort), width, glyphs.more)
+    return Grid(_between(margin, titles), tuple(rows), unseen_order(every, columns, look, sort))
+
+
+def _between(margin: int, text_line: TextLine) -> TextLine:
+    return line(" " * margin, *text_line, " " * margin)
 
 
 def _server_line(server: ServerVerdict) -> TextLine:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from tui.draw.rule import draw_rule
-from tui.draw.spans import TextLine, fit, line
+from tui.draw.spans import TextLine, line
 from tui.views.finding_rows import draw_findings, draw_findings_header
 from tui.views.node_rows import draw_host, draw_sources, draw_tiers
 from tui.views.rank_rows import draw_grid
-from tui.views.view import Frame, Page, Row, most_rows, rows_of_both
+from tui.views.view import Frame, Page, most_rows, rows_of_both
 
 
 class RanksView:
@@ -20,17 +18,17 @@ class RanksView:
 
     def draw(self, frame: Frame) -> Page:
         verdict, width, glyphs = frame.verdict, frame.width, frame.glyphs
-        grid = draw_grid(verdict, width - 2, glyphs, frame.sort, frame.filter, frame.columns)
+        grid = draw_grid(verdict, width, glyphs, frame.sort, frame.filter, frame.columns, margin=1)
         head: tuple[TextLine, ...] = (
             draw_host(verdict, width, glyphs),
             draw_tiers(verdict, width, glyphs),
             draw_sources(verdict.sample.sources, verdict.sample.at_unix_seconds, width, glyphs),
             draw_rule(grid.order, width, glyphs),
-            _indent(grid.header, width, glyphs.more),
+            grid.header,
         )
         page = Page(
             head,
-            tuple(Row.later(partial(_indented, row, width, glyphs.more), row.target) for row in grid.rows),
+            grid.rows,
             (line(" " * width), draw_findings_header(verdict, width, glyphs)),
         )
         whole = page._replace(tail=draw_findings(verdict, width, glyphs, frame.differences))
@@ -41,11 +39,3 @@ class RanksView:
             return whole
         room = both - min(len(whole.rows), most_rows(frame.height, whole))
         return page._replace(tail=draw_findings(verdict, width, glyphs, frame.differences, room))
-
-
-def _indented(row: Row, width: int, more: str) -> TextLine:
-    return _indent(row.line, width, more)
-
-
-def _indent(text_line: TextLine, width: int, more: str) -> TextLine:
-    return fit(line(" ", *text_line), width, more)

@@ -66,7 +66,7 @@ def hbm_orphan(context: Context) -> Iterator[Finding]:
     """A scheduler without its server holds HBM; or a process that is no rank here does."""
     held = hbm_by_pid(context.sample)
     processes = context.sample.processes
-    ranks = processes.ranks if processes else ()
+    ranks = processes.ranks if processes and context.orphan_since else ()
     source = context.sample.gpus.source if context.sample.gpus else "measured"
     for rank in ranks:
         since = context.orphan_since.get((rank.server, str(rank.tag)))

@@ -21,9 +21,11 @@ def shm_unexplained(context: Context) -> Iterator[Finding]:
         known = planned.get((rank.server, rank.rank))
         if process is None or process.rss_shmem_bytes is None or known is None:
             continue
+        if process.rss_shmem_bytes < limits.unexplained_bytes:
+            continue
         mappings = context.sample.mappings[process.pid]
         # Huge pages and private mappings are not part of RssShmem. Most ranks end here.
-        is_all_shared = all(mapping.kind in _SHARED for mapping in mappings)
+        is_all_shared = {mapping.kind for mapping in mappings} <= _SHARED
         if process.rss_shmem_bytes - (known if is_all_shared else 0) < limits.unexplained_bytes:
             continue
         pools = [line for line in rank.pools if line.planned]

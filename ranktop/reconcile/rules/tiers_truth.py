@@ -45,12 +45,14 @@ def gauge_lies(context: Context) -> Iterator[Finding]:
     """The gauge of L2's size times the bytes of a token is not what is mapped or logged."""
     limits = context.thresholds
     for rank in context.ranks:
-        total, pool = rank.line("l2.total"), rank.line("host.primary")
-        if not total.seen or total.group or total.stale or not pool.seen:
+        total = rank.line("l2.total")
+        if not total.seen or total.group or total.stale:
             continue
-        whole, plan = context.plan_of(rank.server), context.rank_plan(rank)
+        pool, whole, plan = rank.line("host.primary"), context.plan_of(rank.server), context.rank_plan(rank)
         # A plan of the nearest version may have another row width; under DCP the gauge counts the sequence.
-        if whole is None or not whole.sglang.exact or whole.launch.dcp_size > 1 or plan is None or plan.host is None:
+        if whole is None or not whole.sglang.exact or whole.launch.dcp_size > 1:
+            continue
+        if not pool.seen or plan is None or plan.host is None:
             continue
         said = total.seen * plan.host.bytes_per_token
         if abs(said - pool.seen) <= limits.tier_difference_ratio * pool.seen:
