@@ -172,8 +172,8 @@ class LiveTime:
             self._past = self._open_past(self._newest.sample)
         span = self._span()
         self._when = None if span is None else max(span[0], min(span[1], when))
-        self._then = self._timeline.at(self._when) if self._when is not None else None
         self._look()
+        self._then = None if self._when is None or self._found is not None else self._timeline.at(self._when)
 
     def _let_go(self) -> None:
         if self._past is not None:

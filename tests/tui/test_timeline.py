@@ -115,8 +115,8 @@ def test_of_many_ranks_not_every_second_is_kept(ranks: int, every: int) -> None:
         timeline.push(_wide(second, ranks))
     shown = [timeline.at(samples.START + second) for second in range(40)]
     at = [verdict.sample.at_unix_seconds - samples.START for verdict in shown if verdict is not None]
+    # Of its runs, whose first verdict is kept whole.
     begins = (0, 20, 40)
-    """Of its runs, whose first verdict is kept whole."""
     assert at == [
         begin + (second - begin) // every * every
         for second in range(40)

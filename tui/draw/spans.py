@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -79,6 +80,11 @@ def fit(text_line: Iterable[Span], cells: int, more: str) -> TextLine:
         taken.append(span._replace(text=left(span.text, room, more)))
         return line(*taken)
     return line(*taken, " " * room)
+
+
+def paragraph(text: str, cells: int, role: str = "text") -> list[TextLine]:
+    """All of the text, in lines of so many cells that begin and end with a blank."""
+    return [line(Span(f" {piece}", role)) for piece in textwrap.wrap(text, max(20, cells - 2))]
 
 
 def plain(text: str, limit: int = 400) -> str:

@@ -10,7 +10,7 @@ from tui.draw.spans import Span, TextLine, fit, line, plain
 from tui.draw.table import Cell, Col, Table
 from tui.views.formulas import formula
 from tui.views.values import difference_cell, seen_cell, status_role, value
-from tui.views.view import Frame, Page, RankTarget, Row, is_gone
+from tui.views.view import Frame, Page, RankTarget, Row, gone_ranks
 
 _COLUMNS = (
     Col("line", 17, align_left=True),
@@ -34,7 +34,7 @@ class BudgetView:
         rank = chosen_rank(frame.verdict, frame.rank)
         if rank is None:
             return Page((), (Row(line(Span("  no rank yet", "muted"))),))
-        gone = is_gone(rank, frame.verdict)
+        gone = (rank.server, rank.rank) in gone_ranks(frame.verdict)
         lines: list[tuple[str, tuple[Line, ...]]] = [
             (title, tuple(shown for shown in rank.lines if shown.line.startswith(prefix))) for prefix, title in _GROUPS
         ]

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import textwrap
-
 from ranktop.clock import time_of_day
-from tui.draw.spans import Span, fit, line, plain
+from tui.draw.spans import Span, fit, line, paragraph, plain
 from tui.eventlog import Happening
 from tui.views.view import Frame, Page, Row
 
@@ -28,6 +26,5 @@ class EventDetail:
             Span(f"   {plain(told.kind)}", "strong", True),
             Span(f"   {plain(told.where)}", "muted"),
         )
-        pieces = textwrap.wrap(plain(told.text, _MOST_LETTERS), max(20, width - 2))
-        lines = [head, line(" "), *(line(Span(f" {piece}", told.role)) for piece in pieces)]
+        lines = [head, line(" "), *paragraph(plain(told.text, _MOST_LETTERS), width, told.role)]
         return Page((), tuple(Row(fit(each, width, frame.glyphs.more)) for each in lines))

@@ -7,7 +7,7 @@ import textwrap
 from ranktop.clock import time_of_day_from_iso
 from ranktop.finding import Finding
 from tui.draw import numbers
-from tui.draw.spans import Span, TextLine, fit, left, line, plain
+from tui.draw.spans import Span, TextLine, fit, left, line, paragraph, plain
 from tui.views.view import Frame, Page, Row
 
 _WIDEST_VALUE = 30
@@ -49,7 +49,7 @@ def _lines(finding: Finding, is_open: bool, frame: Frame) -> list[TextLine]:
         Span(f"   {finding.severity}   {since}{'' if is_open else '   closed'}", "muted"),
     )
     rows = [head, line(" ")]
-    rows += [line(f" {piece}") for piece in textwrap.wrap(plain(finding.message), max(20, width - 2))]
+    rows += paragraph(plain(finding.message), width)
     rows.append(line(" "))
     if finding.ranks or finding.server:
         rows.append(line(Span(" where    ", "muted"), plain(f"{finding.server or ''} {', '.join(finding.ranks)}")))
@@ -78,7 +78,7 @@ def _lines(finding: Finding, is_open: bool, frame: Frame) -> list[TextLine]:
     for advice in (root.advice if root is not None else "", finding.advice):
         if advice:
             rows.append(line(" "))
-            rows += [line(Span(f" {piece}", "strong")) for piece in textwrap.wrap(plain(advice), max(20, width - 2))]
+            rows += paragraph(plain(advice), width, "strong")
     return [fit(row, width, more) for row in rows]
 
 

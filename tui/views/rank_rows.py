@@ -13,7 +13,7 @@ from tui.draw.glyphs import Glyphs
 from tui.draw.spans import Span, TextLine, fit, line, plain
 from tui.views.columns import Look, fitting, header, rank_columns, row, scales, tag_width, unseen_order
 from tui.views.sorting import arranged
-from tui.views.view import UNSORTED, RankTarget, Row, Sort, is_gone
+from tui.views.view import UNSORTED, RankTarget, Row, Sort, gone_ranks
 from tui.views.wanted_columns import chosen
 
 
@@ -41,8 +41,7 @@ def draw_grid(
     as the configuration has them. `margin` is of the `width` cells, blank at both ends.
     """
     width -= 2 * margin
-    gone = frozenset((rank.server, rank.rank) for rank in verdict.ranks if is_gone(rank, verdict))
-    look = Look(glyphs, scales(verdict.ranks), _states(verdict, glyphs), gone)
+    look = Look(glyphs, scales(verdict.ranks), _states(verdict, glyphs), gone_ranks(verdict))
     every = rank_columns(tag_width(rank.rank for rank in verdict.ranks))
     columns = fitting(chosen(every, wanted), width)
     rows: list[Row] = []

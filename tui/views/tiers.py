@@ -13,7 +13,7 @@ from tui.draw.spans import Span, TextLine, fit, left, line, plain, right
 from tui.views.columns import tag_width
 from tui.views.related import by_server, related
 from tui.views.tier_tokens import ledger_lines, read_lines, traffic_lines
-from tui.views.view import Frame, Page, Row, is_gone
+from tui.views.view import Frame, Page, Row, gone_ranks
 
 _CHART_HEIGHT = 7
 
@@ -90,16 +90,20 @@ def _occupancy(frame: Frame) -> list[Row]:
     head = f" {'rank':<{wide}}      L1 used  evictable       free      L2 used"
     rows = [Row(fit(line(Span(head, "muted")), frame.width, frame.glyphs.more))]
     cells = max(8, min(24, (frame.width - wide - 50) // 2))
+    gone = gone_ranks(frame.verdict)
     for heading, ranks in by_server(frame):
         own = [rank for rank in ranks if rank.line("l1.used").seen is not None and not rank.line("l1.used").group]
         rows += heading if own else ()
-        rows += [Row.later(partial(_occupancy_row, rank, wide, cells, frame)) for rank in own]
+        rows += [
+            Row.later(partial(_occupancy_row, rank, (rank.server, rank.rank) in gone, wide, cells, frame))
+            for rank in own
+        ]
     if len(rows) == 1:
         rows.append(Row(fit(line(Span("  no rank reports its tokens", "muted")), frame.width, frame.glyphs.more)))
     return rows
 
 
-def _occupancy_row(rank: RankVerdict, wide: int, cells: int, frame: Frame) -> TextLine:
+def _occupancy_row(rank: RankVerdict, is_gone: bool, wide: int, cells: int, frame: Frame) -> TextLine:
     missing = frame.glyphs.missing
 
     def tokens(name: str) -> str:
@@ -119,6 +123,6 @@ def _occupancy_row(rank: RankVerdict, wide: int, cells: int, frame: Frame) -> Te
         Span(filled, "bar"),
         Span(rest, "faint"),
         Span(f" of {tokens('l2.total')}", "muted"),
-        Span("  no process" if is_gone(rank, frame.verdict) else "", "warn"),
+        Span("  no process" if is_gone else "", "warn"),
     )
     return fit(row, frame.width, frame.glyphs.more)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
 from ranktop.finding import Finding
-from ranktop.reconcile.verdict import RankVerdict, Verdict
+from ranktop.reconcile.verdict import Verdict
 from tui.draw.glyphs import Glyphs
 from tui.draw.spans import TextLine
 from tui.eventlog import Happening
@@ -166,9 +166,10 @@ def rows_of_both(height: int, page: Page) -> int:
     return height - len(page.head) - len(page.tail_head)
 
 
-def is_gone(rank: RankVerdict, verdict: Verdict) -> bool:
-    """Its process is not there, those of other ranks of its server are: what a page still says of it is old."""
-    return rank.pid is None and any(one.pid is not None for one in verdict.ranks if one.server == rank.server)
+def gone_ranks(verdict: Verdict) -> frozenset[tuple[str, str]]:
+    """(server, rank) whose process is not there while others of its server are: what a page says of it is old."""
+    there = {rank.server for rank in verdict.ranks if rank.pid is not None}
+    return frozenset((rank.server, rank.rank) for rank in verdict.ranks if rank.pid is None and rank.server in there)
 
 
 class View(Protocol):

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import textwrap
 from typing import Any
 
 from ranktop.plan import LaunchRequest, compute_plan, parse_launch
 from ranktop.plan.plan import Plan, PlanError
 from ranktop.reconcile.verdict import ServerVerdict, Verdict
 from tui.draw import numbers
-from tui.draw.spans import Span, fit, line, plain
+from tui.draw.spans import Span, fit, line, paragraph, plain
 from tui.draw.table import Cell, Col, table
 from tui.views.view import Frame, Page, RankTarget, Row
 
@@ -49,7 +48,7 @@ class WhatIf:
 
 def _wrapped(text: str, role: str, width: int) -> tuple[Row, ...]:
     """Whole: what SGLang would make of the flags, or why they can't be, is what was asked for."""
-    return tuple(Row(line(Span(f" {piece}", role))) for piece in textwrap.wrap(text, max(20, width - 2)))
+    return tuple(map(Row, paragraph(text, width, role)))
 
 
 def planned_server(verdict: Verdict, rank: RankTarget | None) -> ServerVerdict | None:
