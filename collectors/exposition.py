@@ -30,12 +30,20 @@ _ESCAPED = {"n": "\n", '"': '"', "\\": "\\"}
 class Exposition(Struct, frozen=True):
     """What one page holds of the wanted names. NaN, infinities and blanks are left out: they are no sample."""
 
-    points: tuple[tuple[SeriesKey, float], ...]
+    keys: tuple[SeriesKey, ...]
+    """The same object as of the page before when the series are the same."""
+    values: tuple[float, ...]
+    """One for each of `keys`."""
     families: int
     """Families on the page, by their TYPE lines."""
     wanted_families: int
     bad_lines: int
     """Lines of wanted names that could not be read."""
+
+    @property
+    def points(self) -> tuple[tuple[SeriesKey, float], ...]:
+        """Keys with their values."""
+        return tuple(zip(self.keys, self.values, strict=True))
 
 
 class ExpositionParser:
@@ -46,11 +54,13 @@ class ExpositionParser:
         self._spellings = {name: name for name in names} | {_underscored(name): name for name in names}
         self._family_names = {spelling for name in self._spellings for spelling in _family_spellings(name)}
         self._keys: dict[str, SeriesKey] = {}
+        self._newest: tuple[SeriesKey, ...] = ()
 
     def parse(self, text: str) -> Exposition:
         """Read one page. Never raises: a line that cannot be read is counted and left out."""
         spellings, keys = self._spellings, self._keys
-        points: list[tuple[SeriesKey, float]] = []
+        found: list[SeriesKey] = []
+        values: list[float] = []
         families = wanted_families = bad_lines = 0
         unwanted = "\n"
         for line in text.split("\n"):
@@ -81,8 +91,12 @@ class ExpositionParser:
                 bad_lines += 1
                 continue
             if -_BLANK < value < _BLANK:  # which NaN is not
-                points.append((key, value))
-        return Exposition(tuple(points), families, wanted_families, bad_lines)
+                found.append(key)
+                values.append(value)
+        on_page = tuple(found)
+        if on_page != self._newest:
+            self._newest = on_page
+        return Exposition(self._newest, tuple(values), families, wanted_families, bad_lines)
 
     def _learn(self, line: str) -> tuple[SeriesKey | None, str]:
         """Key and number of a line seen for the first time, or of one with a timestamp behind its value."""

@@ -80,7 +80,8 @@ class MetricsCollector:
             at_unix_seconds=now + answer.took_seconds,
             took_seconds=answer.took_seconds,
             size_bytes=len(answer.body),
-            points=page.points,
+            keys=page.keys,
+            values=page.values,
             other_families=page.families - page.wanted_families,
         )
 
@@ -151,7 +152,7 @@ def checked_text(answer: Answer) -> str:
 
 def check_families(url: str, page: Exposition) -> None:
     """Refuse a page on which nothing is SGLang's: no number of it may be taken for one."""
-    if page.points or page.wanted_families:
+    if page.keys or page.wanted_families:
         return
     if page.families:
         raise SourceError(

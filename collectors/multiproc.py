@@ -54,9 +54,9 @@ class MultiprocCollector:
             raise NoData("not read: /metrics answers", "not_needed")
         started = time.monotonic()
         folder = self._folder(processes)
-        points, size = read_folder(folder)
+        values, size = read_folder(folder)
         took = time.monotonic() - started
-        return MetricsPage(self._id, now + took, took, size, points)
+        return MetricsPage(self._id, now + took, took, size, tuple(values), tuple(values.values()))
 
     def _folder(self, processes: Processes | None) -> Path:
         pids = [rank.pid for rank in processes.ranks if rank.server == self._id] if processes is not None else []
@@ -74,8 +74,8 @@ class MultiprocCollector:
         )
 
 
-def read_folder(folder: Path) -> tuple[tuple[tuple[SeriesKey, float], ...], int]:
-    """Points of every `.db` file of the wanted families, buckets made cumulative, and the bytes read."""
+def read_folder(folder: Path) -> tuple[dict[SeriesKey, float], int]:
+    """Values of every `.db` file of the wanted families, buckets made cumulative, and the bytes read."""
     try:
         names = sorted(name for name in os.listdir(folder) if _NAME.fullmatch(name))[:MAX_FILES]
     except OSError as error:
@@ -95,7 +95,7 @@ def read_folder(folder: Path) -> tuple[tuple[tuple[SeriesKey, float], ...], int]
             series = _series(key, match[2])
             if series is not None and -_BLANK < value < _BLANK:
                 points[series] = value
-    return tuple(_accumulated(points).items()), size
+    return _accumulated(points), size
 
 
 def parse_file(data: bytes) -> Iterator[tuple[str, float]]:

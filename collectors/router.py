@@ -38,31 +38,37 @@ class RouterCollector:
         answer = get(self._page_url, deadline_seconds=_DEADLINE_SECONDS, max_bytes=_MAX_BYTES)
         if answer.status != 200:
             raise failure(answer)
-        points, families = parse_router_page(checked_text(answer))
-        if not points:
+        values, families = parse_router_page(checked_text(answer))
+        if not values:
             raise SourceError(
                 f"GET {answer.url}: no sgl_router_* or smg_* metrics on the page: is this the router's metrics port?",
                 "wrong_port",
             )
         return MetricsPage(
-            self._id, now + answer.took_seconds, answer.took_seconds, len(answer.body), points, other_families=families
+            self._id,
+            now + answer.took_seconds,
+            answer.took_seconds,
+            len(answer.body),
+            tuple(values),
+            tuple(values.values()),
+            families,
         )
 
 
-def parse_router_page(text: str) -> tuple[tuple[tuple[SeriesKey, float], ...], int]:
-    """Points of the router's families and the number of other families. Raises SourceError on a page it cannot read."""
-    points: list[tuple[SeriesKey, float]] = []
+def parse_router_page(text: str) -> tuple[dict[SeriesKey, float], int]:
+    """Values of the router's families and the number of other families. Raises SourceError on a page it cannot read."""
+    values: dict[SeriesKey, float] = {}
     others = 0
     try:
         for family in text_string_to_metric_families(text):
             if not _FAMILY.fullmatch(family.name):
                 others += 1
                 continue
-            points += [
-                (SeriesKey(sample.name, tuple(sorted(sample.labels.items()))), sample.value)
-                for sample in family.samples[: MAX_POINTS - len(points)]
+            values |= {
+                SeriesKey(sample.name, tuple(sorted(sample.labels.items()))): sample.value
+                for sample in family.samples[: MAX_POINTS - len(values)]
                 if math.isfinite(sample.value)
-            ]
+            }
     except (ValueError, KeyError, IndexError) as error:
         raise SourceError(f"the router's page is not Prometheus text ({type(error).__name__})", "bad_answer") from None
-    return tuple(points), others
+    return values, others

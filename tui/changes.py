@@ -26,7 +26,8 @@ def changes(old: Any, new: Any) -> Change | None:
     if type(old) is not kind:
         return None if old == new else [new]
     if issubclass(kind, Struct):
-        keys, olds, news = kind.__struct_fields__, astuple(old), astuple(new)
+        olds, news = astuple(old), astuple(new)
+        keys = range(len(news)) if kind.__struct_config__.array_like else kind.__struct_fields__
     elif issubclass(kind, tuple) and len(old) == len(new):
         keys, olds, news = range(len(new)), old, new
     elif kind is dict and list(old) == list(new):
@@ -40,7 +41,7 @@ def changes(old: Any, new: Any) -> Change | None:
 
 
 def changed(old: Any, change: Change) -> Any:
-    """`old` with a change made in it; both as msgpack gives them: a struct is a dict, a tuple a list."""
+    """`old` with a change made in it; both as msgpack gives them: a struct is a dict or a list, a tuple a list."""
     if isinstance(change, list):
         return change[0]
     new = old.copy()

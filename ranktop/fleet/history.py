@@ -35,7 +35,7 @@ def history(source: QuerySource, instance: str, start: float, end: float, step_s
 
 def pages(tracks: Sequence[Track], instance: str) -> tuple[MetricsPage, ...]:
     """The tracks of one server turned into a page a moment, in the order of time. Only families that ranktop reads."""
-    by_time: dict[float, list[tuple[SeriesKey, float]]] = {}
+    by_time: dict[float, dict[SeriesKey, float]] = {}
     for track in tracks:
         # Stored names have an underscore where Prometheus asked for OpenMetrics.
         name = track.labels.get("__name__", "").replace("sglang_", "sglang:", 1)
@@ -44,8 +44,11 @@ def pages(tracks: Sequence[Track], instance: str) -> tuple[MetricsPage, ...]:
         labels = sorted((key, value) for key, value in track.labels.items() if key not in _TARGET_LABELS)
         key = SeriesKey(name, tuple(labels))
         for at, value in track.points:
-            by_time.setdefault(at, []).append((key, value))
-    return tuple(MetricsPage(instance, at, 0.0, 0, tuple(points)) for at, points in sorted(by_time.items()))
+            by_time.setdefault(at, {})[key] = value
+    return tuple(
+        MetricsPage(instance, at, 0.0, 0, tuple(values), tuple(values.values()))
+        for at, values in sorted(by_time.items())
+    )
 
 
 def _sample(page: MetricsPage, step_seconds: float) -> Sample:

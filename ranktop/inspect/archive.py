@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Protocol
 
-from ranktop.inspect.compressed import NotInstalledError, Zstd
+from ranktop.inspect.compressed import Zstd
 from ranktop.inspect.found import MAX_FILE_BYTES, MAX_FILES, Found, Tree, is_proc_root, is_sys_root
 
 MAX_UNPACKED_BYTES = 512 << 20
@@ -55,8 +55,6 @@ def read_archive(
                 yield _single(stream, path, name)
                 return
             yield from _members(stream, name, scratch / str(len(list(scratch.iterdir()))), account)
-    except NotInstalledError as problem:
-        yield Found(name, problem=f"not read: {problem}")
     except TooMuchError as problem:
         yield Found(name, problem=f"left out from here on: {problem}")
     except _ERRORS as problem:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-import msgspec
+from msgspec.structs import replace
 
 from ranktop.sample import Host, NumaNode
 
@@ -60,7 +60,7 @@ def _table(columns: Sequence[str], values: Sequence[str], unit: int | None) -> H
             factor = _PREFIXES[match[2][0].upper()] if match[2] else unit
             fields[_COLUMNS[column]] = int(float(match[1]) * factor)
             unit = factor if match[2] else unit
-    return msgspec.convert(fields | {"resolution_bytes": unit}, Host)
+    return replace(Host(resolution_bytes=unit), **fields)
 
 
 _NODE_SIZE = re.compile(r"node (\d+) (size|free): (\d+) MB\Z")

@@ -127,7 +127,8 @@ def _pages(server: Server) -> list[MetricsPage]:
                 at_unix_seconds=0.0,
                 took_seconds=0.0,
                 size_bytes=len(data),
-                points=page.points,
+                keys=page.keys,
+                values=page.values,
                 other_families=page.families - page.wanted_families,
             )
         )

@@ -136,4 +136,4 @@ def _is_ready(sample: Sample, server: str) -> bool:
     info = sample.infos.get(server)
     if info is not None and info.is_ready is not None:
         return info.is_ready
-    return bool(server in sample.metrics and sample.metrics[server].points)
+    return bool(server in sample.metrics and sample.metrics[server].keys)

@@ -21,11 +21,10 @@ class Series:
 
     def __init__(self, page: MetricsPage, known: Series | None = None) -> None:
         """`known` is an earlier page of the same server, whose index serves this one too if it has the same series."""
-        keys = [key for key, _ in page.points]
         index = known.index if known is not None else None
-        self.index = index if index is not None and index.keys == keys else PageIndex(keys)
+        self.index = index if index is not None and index.keys == page.keys else PageIndex(page.keys)
         self.at_unix_seconds = page.at_unix_seconds
-        self._values: Sequence[float] = [value for _, value in page.points]
+        self._values: Sequence[float] = page.values
 
     @classmethod
     def of(cls, index: PageIndex, values: Sequence[float], at_unix_seconds: float) -> Self:

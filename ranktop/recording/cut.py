@@ -13,7 +13,7 @@ from ranktop.recording.findings import FindingHistory
 from ranktop.recording.journal import Journal, Statement
 from ranktop.recording.notes import OPENED, RECORDER, Note
 from ranktop.recording.reader import Recording
-from ranktop.recording.tables import BLOCK, CHUNK, EVENT, META, ROLLUP, SERIES, TAIL
+from ranktop.recording.tables import BLOCK, CHUNK, EVENT, META, ROLLUP, SERIES, TAIL, uses_of
 
 
 def cut(recording: Recording, first_seq: int, last_seq: int, path: str, overwrite: bool = False) -> int:
@@ -44,9 +44,9 @@ def _statements(recording: Recording, begin: int, end: int) -> Iterator[Statemen
     within = ("BETWEEN ? AND ?", (begin, end))
     chunks = recording.stored(CHUNK, f"WHERE first_seq {within[0]}", within[1])
     tails = recording.stored(TAIL, f"WHERE seq {within[0]}", within[1])
-    used = {number for row in chunks for number in msgspec.json.decode(row[4], type=list[int])}
+    used = {number for row in chunks for number in uses_of(row[4])}
     for row in recording.stored(SERIES):
-        # A row of the tail does not tell its schemas: with one, all are taken along.
+        # A row of the tail does not tell what it uses: with one, all are taken along.
         if tails or row[0] in used:
             yield SERIES.insert, row
     for row in chunks:

@@ -1,6 +1,7 @@
-"""Samples to rows: one tail row a sample at once, one chunk a minute, schemas when something is new.
+"""Samples to rows: one tail row a sample at once, one chunk a minute.
 
-Holds the parts of the minute that is being filled. Says nothing about files.
+A part is encoded in C as it stands, and again only when its source has answered anew. Holds the rows of the minute that
+is being filled. Says nothing about files.
 """
 
 from __future__ import annotations
@@ -8,292 +9,261 @@ from __future__ import annotations
 import hashlib
 from collections import OrderedDict
 from collections.abc import Iterable
-from itertools import compress
-from itertools import count as counted
-from operator import ne
-from typing import Any
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 
-from ranktop.recording.alike import Packed, pack
-from ranktop.recording.flatten import Flatten, flattener
 from ranktop.recording.flips import with_sums
-from ranktop.recording.layout import Layout
-from ranktop.recording.parts import ROOT, Key, part_types, root_layout, split
-from ranktop.recording.schema import Schema
-from ranktop.sample import Sample
+from ranktop.recording.packed import pack
+from ranktop.recording.parts import (
+    MAX_ROW_BYTES,
+    ROOT,
+    Key,
+    check_size,
+    encode,
+    instant_of,
+    page_row,
+    part_types,
+    split,
+)
+from ranktop.sample import MetricsPage, Sample, SeriesKey
 
-MAX_CHANGED_WORDS_SHARE = 0.25
-"""More words than that have changed: a new schema is cheaper."""
+MAX_CHUNK_SAMPLES = 600
+MAX_PARTS = 4096
+CHUNK_BYTES = 8 << 20
+"""A chunk with more rows is full: a recorder holds them, and a reader those of every chunk that it has open."""
 
-MAX_NEW_SCHEMAS = 3
-"""So many of one part in one minute; after that its rows are loose: lists of finished requests never look alike."""
+MAX_NEW_KEYS = 3
+"""Sets of keys of one page in one minute; after that its rows carry their keys: a server that makes series all the time
+would fill the file with sets that are used once."""
+
+_MAX_CARRIED_KEYS_BYTES = 1 << 20
 
 MAX_TAIL_DISTANCE = 10
 """A tail row names the row that holds a part which has not changed; one that is damaged takes no more with it."""
 
-_REMEMBERED_SCHEMAS = 256
+BASE_CHUNKS = 60
+"""A dictionary helps for an hour: longer, and all of a day would hang on one row."""
 
-
-class PartRow(Struct, frozen=True, array_like=True, gc=False):
-    """One part at one instant. The same object stands in every sample until the part changes.
-
-    `numbers` is a list of numbers, still in msgpack. `loose` is (shape, words) of a row that has only the layout in
-    common with its schema.
-    """
-
-    schema_id: int
-    numbers: msgspec.Raw
-    changed_words: dict[int, Any]
-    loose: tuple[list[int], list[Any]] | None = None
+_REMEMBERED_KEYS = 256
+_NOTHING = object()
+_NIL = msgspec.Raw(encode(None))
 
 
 class TailPart(Struct, frozen=True, array_like=True):
-    """A part as a tail row keeps it: its row, or the number of the sample whose tail row has it."""
+    """A part as a tail row keeps it: the number of the sample whose tail row has it; there, its row (else nil)."""
 
     field: str
     server: str | None
-    row: PartRow | int
+    seq: int
+    row: msgspec.Raw
 
 
-class Segment(Struct, frozen=True, array_like=True):
-    """Rows of one part under one schema in one chunk. `starts` are the samples from which each row holds.
-
-    `rows`: the numbers, as alike.py packs them. A schema id of None: from there on the part is missing. With `loose`
-    the rows are there as they are.
-    """
-
-    schema_id: int | None
-    starts: list[int]
-    rows: Packed | None = None
-    changed_words: list[dict[int, Any]] = []
-    loose: list[PartRow] = []
+_Counts = Annotated[list[int], Meta(max_length=MAX_CHUNK_SAMPLES)]
 
 
 class ChunkPart(Struct, frozen=True, array_like=True):
-    """All segments of one part in the order of time."""
+    """The rows of one part, one behind the other. From each of `starts` on, counted in the minute, the next one holds.
+
+    `sizes` are in bytes; 0 where the part is missing from there on.
+    """
 
     field: str
     server: str | None
-    segments: list[Segment]
+    starts: _Counts
+    sizes: _Counts
+    rows: bytes
 
 
 class Chunk(Struct, frozen=True, array_like=True):
     """A minute of samples."""
 
     count: int
-    parts: list[ChunkPart]
+    parts: Annotated[list[ChunkPart], Meta(max_length=MAX_PARTS)]
 
 
-class NewSchema(Struct, frozen=True):
-    """A schema that must be stored before the row that uses it."""
+class Packed(NamedTuple):
+    """What must be stored under that id before a row that uses it: keys of a page, or the dictionary of chunks."""
 
     id: int
     data: bytes
 
 
-_NOTHING = object()
+class PackedChunk(NamedTuple):
+    """`uses`: all ids of `series` that it needs, that of its dictionary first. `new` is to be stored before it."""
+
+    data: bytes
+    uses: list[int]
+    new: list[Packed]
 
 
 class _Part:
     """The newest state of one part, and the rows that it had in the minute that is being filled."""
 
     __slots__ = (
-        "flatten",
+        "is_page",
         "key",
-        "layout",
-        "new_schemas",
-        "plain",
+        "keys",
+        "keys_id",
+        "new_keys",
         "row",
         "rows",
-        "schema",
-        "schema_id",
-        "shape",
         "starts",
-        "stood",
         "told",
         "told_until",
         "value",
-        "words",
     )
 
-    def __init__(self, key: Key, flatten: Flatten, layout: Layout) -> None:
+    def __init__(self, key: Key, is_page: bool) -> None:
         self.key = key
-        self.flatten = flatten
-        self.layout = layout
-        # 1 and True are equal: only where the types keep them apart is an equal value the same.
-        self.plain = '"x"' not in msgspec.json.encode(layout).decode()
+        self.is_page = is_page
         self.value: Any = _NOTHING
-        self.stood = False
-        """Whether it did not change when it was last looked at: then values are worth a comparison."""
-        self.words: list[Any] = []
-        self.shape: list[int] = []
-        self.schema = Schema(layout, [], [], msgspec.Raw())
-        self.schema_id = 0
-        self.row: PartRow | None = None
+        self.row: bytes | None = None
         self.starts: list[int] = []
-        self.rows: list[PartRow | None] = []
-        """From each of `starts` on, counted in the minute, the row that holds; None where the part is missing."""
-        self.told: tuple[str, str | None, PartRow | int] = (*key, 0)
-        """What tail rows say instead of the row until the sample `told_until`: which sample's tail row has it."""
+        self.rows: list[bytes] = []
+        """From each of `starts` on the row that holds; empty where the part is missing."""
+        self.told: tuple[str, str | None, int, msgspec.Raw] = (*key, 0, _NIL)
+        """What tail rows say until the sample `told_until`: which sample's tail row has it."""
         self.told_until = 0
-        self.new_schemas = 0
+        self.keys: tuple[SeriesKey, ...] = ()
+        self.keys_id: int | None = None
+        self.new_keys = 0
 
-    def hold(self, row: PartRow | None, position: int) -> None:
+    def hold(self, row: bytes | None, position: int) -> None:
         """`row` holds from that position of the minute on."""
         self.row = row
         self.told_until = 0
         if self.starts and self.starts[-1] == position:
-            self.rows[-1] = row
+            self.rows[-1] = row or b""
         else:
             self.starts.append(position)
-            self.rows.append(row)
+            self.rows.append(row or b"")
 
 
 class Encoder:
     """Feed it one sample after the other; take a chunk when the minute is full."""
 
-    def __init__(self, last_schema_id: int = 0) -> None:
-        """`last_schema_id`: ids up to that are taken in the file."""
-        self._flatten: dict[str, tuple[Flatten, Layout]] = {ROOT[0]: (flattener(root_layout()), root_layout())}
-        for name, kind in part_types().items():
-            self._flatten[name] = (kind.flatten, kind.layout)
-        self._parts: dict[Key, _Part] = {}
-        self._known: OrderedDict[bytes, tuple[int, Schema]] = OrderedDict()
-        self._bases: dict[int, bytes] = {}
-        self.last_schema_id = last_schema_id
+    def __init__(self, last_id: int = 0) -> None:
+        """`last_id`: ids up to that are taken in the file."""
+        self.last_id = last_id
         self.count = 0
         """Samples since the last chunk."""
-        self._pack = msgspec.msgpack.Encoder().encode
+        self._parts: dict[Key, _Part] = {ROOT: _Part(ROOT, is_page=False)}
+        self._pages = {name for name, kind in part_types().items() if kind.is_page}
+        self._known_keys: OrderedDict[bytes, int] = OrderedDict()
+        self._used: set[int] = set()
+        self._row_bytes = 0
+        self._base = b""
+        self._base_id = 0
+        self._base_of: frozenset[Key] = frozenset()
+        self._base_chunks = 0
 
-    def add(self, sample: Sample, seq: int) -> tuple[bytes, list[NewSchema]]:
-        """(data of the tail row, schemas to store first)."""
-        new: list[NewSchema] = []
-        tail: list[tuple[str, str | None, PartRow | int]] = []
+    @property
+    def is_full(self) -> bool:
+        """Whether a chunk should be taken whatever the time."""
+        return self._row_bytes >= CHUNK_BYTES or self.count >= MAX_CHUNK_SAMPLES
+
+    def add(self, sample: Sample, seq: int) -> tuple[bytes, list[Packed]]:
+        """(data of the tail row, what is to be stored first)."""
+        new: list[Packed] = []
         parts, position = self._parts, self.count
+        self._hold(parts[ROOT], encode(instant_of(sample)), position)
+        tail = [self._told(parts[ROOT], seq)]
         there = split(sample)
         for key, value in there:
             part = parts.get(key)
             if part is None:
-                part = parts[key] = _Part(key, *self._flatten[key[0]])
-            if part.value is not value and not (part.stood and part.value == value):
-                self._update(part, value, position, new)
-            if seq < part.told_until:
-                tail.append(part.told)
-            else:
-                assert part.row is not None
-                field, server = key
-                tail.append((field, server, part.row))
-                part.told, part.told_until = (field, server, seq), seq + MAX_TAIL_DISTANCE
-        if len(there) < len(parts):
-            for key in parts.keys() - {key for key, _ in there}:
+                part = parts[key] = _Part(key, key[0] in self._pages)
+            if part.value is not value:
+                part.value = value
+                row = self._page(part, value, new) if part.is_page else encode(value)
+                if row != part.row:
+                    self._hold(part, row, position)
+            tail.append(part.told if seq < part.told_until else self._told(part, seq))
+        if len(there) + 1 < len(parts):
+            for key in parts.keys() - {ROOT, *(key for key, _ in there)}:
                 part = parts[key]
                 if part.row is not None:
                     part.value = _NOTHING
                     part.hold(None, position)
         self.count += 1
-        return with_sums(self._pack(tail)), new
+        return with_sums(encode(tail)), new
 
-    def take_chunk(self) -> tuple[Chunk, set[int]]:
-        """The samples since the last chunk, and the ids of the schemas they use."""
+    def take_chunk(self) -> PackedChunk:
+        """The samples since the last chunk."""
         count, self.count = self.count, 0
-        parts = [ChunkPart(*part.key, self._segments(part)) for part in self._parts.values() if any(part.rows)]
-        used = {segment.schema_id for part in parts for segment in part.segments if segment.schema_id is not None}
-        self._parts = {key: part for key, part in self._parts.items() if part.row is not None}
-        for part in self._parts.values():
-            part.starts, part.rows = [0], [part.row]
-            part.new_schemas = part.told_until = 0
-        kept = {schema_id for schema_id, _ in self._known.values()} | {part.schema_id for part in self._parts.values()}
-        self._bases = {schema_id: base for schema_id, base in self._bases.items() if schema_id in kept}
-        return Chunk(count, parts), used
+        held = [part for part in self._parts.values() if any(part.rows)]
+        data = encode(
+            Chunk(
+                count,
+                [ChunkPart(*part.key, part.starts, [*map(len, part.rows)], b"".join(part.rows)) for part in held],
+            )
+        )
+        new = self._renew_base(held)
+        packed = PackedChunk(pack(data, self._base), [self._base_id, *sorted(self._used)], new)
+        self._begin_minute()
+        return packed
 
-    def forget_schemas_but(self, used: set[int]) -> None:
+    def forget_keys_but(self, used: Iterable[int]) -> None:
         """Older ones may have been dropped from the file: what comes back is stored anew."""
-        self._known = OrderedDict((digest, known) for digest, known in self._known.items() if known[0] in used)
+        kept = set(used)
+        self._known_keys = OrderedDict((digest, known) for digest, known in self._known_keys.items() if known in kept)
 
-    def _update(self, part: _Part, value: Any, position: int, new: list[NewSchema]) -> None:
-        unpacked, words, shape = part.flatten(value)
-        numbers = msgspec.Raw(self._pack(unpacked))
-        part.value = value
-        row = part.row
-        if row is not None and words == part.words and shape == part.shape:
-            if numbers == row.numbers:
-                part.stood = part.plain
-                return
-            row = PartRow(row.schema_id, numbers, row.changed_words, row.loose)
-        else:
-            row = self._row(part, numbers, words, shape, new)
-        part.stood = False
+    def _begin_minute(self) -> None:
+        self._parts = {key: part for key, part in self._parts.items() if part.row is not None or key == ROOT}
+        for part in self._parts.values():
+            part.starts, part.rows = ([0], [part.row]) if part.row is not None else ([], [])
+            part.new_keys = part.told_until = 0
+        self._used = {part.keys_id for part in self._parts.values() if part.keys_id is not None}
+        self._row_bytes = 0
+
+    def _renew_base(self, held: list[_Part]) -> list[Packed]:
+        """A dictionary of the first rows of this minute, when there is none that fits it."""
+        parts = frozenset(part.key for part in held)
+        self._base_chunks += 1
+        if self._base_id and self._base_chunks <= BASE_CHUNKS and parts <= self._base_of:
+            return []
+        self._base = b"".join(next(filter(None, part.rows)) for part in held)
+        self._base_of, self._base_chunks = parts, 1
+        self.last_id += 1
+        self._base_id = self.last_id
+        return [Packed(self._base_id, pack(self._base))]
+
+    def _hold(self, part: _Part, row: bytes, position: int) -> None:
+        if len(row) > MAX_ROW_BYTES:
+            check_size(part.key[0], row)
         part.hold(row, position)
+        self._row_bytes += len(row)
 
-    def _row(
-        self, part: _Part, numbers: msgspec.Raw, words: list[Any], shape: list[int], new: list[NewSchema]
-    ) -> PartRow:
-        part.words, part.shape = words, shape
-        changed = _changed(words, part.schema.words) if part.schema_id and shape == part.schema.shape else None
-        if changed is not None:
-            return PartRow(part.schema_id, numbers, changed)
-        if self._store(part, Schema(part.layout, shape, words, numbers), new):
-            return PartRow(part.schema_id, numbers, {})
-        return PartRow(part.schema_id, numbers, {}, (shape, words))
+    @staticmethod
+    def _told(part: _Part, seq: int) -> tuple[str, str | None, int, msgspec.Raw]:
+        """The part with its row; the tail rows after this one name it."""
+        assert part.row is not None
+        field, server = part.key
+        part.told, part.told_until = (field, server, seq, _NIL), seq + MAX_TAIL_DISTANCE
+        return (field, server, seq, msgspec.Raw(part.row))
 
-    def _store(self, part: _Part, schema: Schema, new: list[NewSchema]) -> bool:
-        """Give the part that schema. False when it has had too many new ones in this minute.
+    def _page(self, part: _Part, page: MetricsPage, new: list[Packed]) -> bytes:
+        if part.keys_id is None or (page.keys is not part.keys and page.keys != part.keys):
+            part.keys, part.keys_id = page.keys, self._keys_id(part, page.keys, new)
+        return page_row(page, page.keys if part.keys_id is None else part.keys_id)
 
-        One that was seen lately is not stored again; its first row may be another one.
-        """
-        identity = msgspec.msgpack.encode((schema.layout, schema.shape, schema.words))
-        digest = hashlib.blake2b(identity, digest_size=16).digest()
-        known = self._known.get(digest)
+    def _keys_id(self, part: _Part, keys: tuple[SeriesKey, ...], new: list[Packed]) -> int | None:
+        """The row of `series` that holds these keys; None when the page has had too many new ones in this minute."""
+        data = encode(keys)
+        digest = hashlib.blake2b(data, digest_size=16).digest()
+        known = self._known_keys.get(digest)
         if known is None:
-            if part.new_schemas >= MAX_NEW_SCHEMAS:
-                return False
-            part.new_schemas += 1
-            self.last_schema_id += 1
-            known = self._known[digest] = (self.last_schema_id, schema)
-            self._bases[self.last_schema_id] = bytes(schema.base)
-            new.append(NewSchema(self.last_schema_id, schema.encoded()))
-            if len(self._known) > _REMEMBERED_SCHEMAS:
-                self._known.popitem(last=False)
+            if part.new_keys >= MAX_NEW_KEYS and len(data) <= _MAX_CARRIED_KEYS_BYTES:
+                return None
+            part.new_keys += 1
+            self.last_id += 1
+            known = self._known_keys[digest] = self.last_id
+            new.append(Packed(known, pack(data)))
+            if len(self._known_keys) > _REMEMBERED_KEYS:
+                self._known_keys.popitem(last=False)
         else:
-            self._known.move_to_end(digest)
-        part.schema_id, part.schema = known
-        return True
-
-    def _segments(self, part: _Part) -> list[Segment]:
-        """Runs of rows under one schema."""
-        runs: list[tuple[tuple[int, bool] | None, list[int], list[PartRow]]] = []
-        for position, row in zip(part.starts, part.rows, strict=True):
-            kind = None if row is None else (row.schema_id, row.loose is not None)
-            if not runs or runs[-1][0] != kind:
-                runs.append((kind, [], []))
-            runs[-1][1].append(position)
-            if row is not None:
-                runs[-1][2].append(row)
-        return [self._segment(starts, held) for _, starts, held in runs]
-
-    def _segment(self, starts: list[int], rows: list[PartRow]) -> Segment:
-        if not rows:
-            return Segment(None, starts)
-        schema_id = rows[0].schema_id
-        if rows[0].loose is not None:
-            return Segment(schema_id, starts, loose=rows)
-        packed = pack([bytes(row.numbers) for row in rows], self._bases[schema_id])
-        words = [row.changed_words for row in rows]
-        return Segment(schema_id, starts, packed, words if any(words) else [])
-
-
-def _changed(words: list[Any], known: list[Any]) -> dict[int, Any] | None:
-    """The words that differ by index, None when too many do."""
-    if words == known:
-        return {}
-    if len(words) != len(known):
-        return None
-    changed = {index: words[index] for index in compress(counted(), map(ne, words, known))}
-    return changed if len(changed) <= MAX_CHANGED_WORDS_SHARE * len(words) + 1 else None
-
-
-def uses(ids: Iterable[int]) -> str:
-    """The ids of schemas as `chunk.uses` keeps them: a JSON list."""
-    return msgspec.json.encode(sorted(ids)).decode()
+            self._known_keys.move_to_end(digest)
+        self._used.add(known)
+        return known

@@ -127,7 +127,7 @@ def _end(blob: bytes) -> int:
 
 
 def _sums(data: bytes) -> bytes:
-    sums = [zlib.crc32(piece) for piece in _pieces(memoryview(data))]
+    sums = list(map(zlib.crc32, _pieces(memoryview(data))))
     return _struct(len(sums)).pack(*sums)
 
 

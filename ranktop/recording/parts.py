@@ -3,20 +3,24 @@
 Found from the type hints of `Sample`. A field that is a dict by server id is one part a server, since each server
 answers in its own time; any other field is one part; the plain values of the sample itself are the part `""`.
 Events are no part: each is a row of its own in the file.
+
+A part is one msgpack value. Its structs are arrays (`array_like`), so a row names no field: fields are only ever added,
+each with a default and at the end of its struct, or FORMAT goes up (tests/recording/test_fields.py).
 """
 
 from __future__ import annotations
 
 import functools
+import typing
 from collections.abc import Callable
 from operator import attrgetter
 from typing import Any, NamedTuple, get_args, get_origin
 
 import msgspec
+from msgspec import Struct
+from msgspec.structs import asdict, replace
 
-from ranktop.recording.flatten import Flatten, flattener
-from ranktop.recording.layout import Layout, hints_of, layout_of
-from ranktop.sample import Event, Sample
+from ranktop.sample import Event, MetricsPage, Sample, SeriesKey
 
 Key = tuple[str, str | None]
 """(field of `Sample`, server id or None)."""
@@ -24,14 +28,50 @@ Key = tuple[str, str | None]
 ROOT: Key = ("", None)
 EVENTS = "events"
 
+MAX_ROW_BYTES, _MAX_PAGE_BYTES = 2 << 20, 8 << 20
+"""Of one part: thousands of ranks, a page of 900,000 points. A byte of a hostile row can become 200 in memory."""
+
+
+class Instant(Struct, frozen=True, array_like=True):
+    """The part `""`."""
+
+    at_unix_seconds: float
+    at_monotonic_seconds: float
+    host_name: str = ""
+
+
+class PageRow(Struct, frozen=True, array_like=True):
+    """A metrics page as a row has it: its keys stand still, and there are thousands of them.
+
+    `keys`: the id of a row of `series`, or the keys themselves. `page` has none.
+    """
+
+    keys: int | tuple[SeriesKey, ...]
+    page: MetricsPage
+
 
 class PartType(NamedTuple):
-    """One field of `Sample`: the type of the part, how it is taken apart, and whether there is one for every server."""
+    """One field of `Sample`: the type of the part, and whether there is one for every server."""
 
     hint: Any
-    layout: Layout
-    flatten: Flatten
     by_server: bool
+
+    @property
+    def is_page(self) -> bool:
+        """Whether its row is a `PageRow`."""
+        return self.hint is MetricsPage
+
+
+KeysOf = Callable[[int], tuple[SeriesKey, ...]]
+"""The keys of that row of `series`. Raises Damaged for an id that the file does not hold."""
+
+encode = msgspec.msgpack.Encoder().encode
+
+
+def hints_of(record: type) -> dict[str, Any]:
+    """Field names and resolved hints of a Struct, in the order of the fields."""
+    hints = typing.get_type_hints(record, include_extras=True)
+    return {name: hints[name] for name in record.__struct_fields__}  # type: ignore[attr-defined]
 
 
 @functools.cache
@@ -39,35 +79,16 @@ def part_types() -> dict[str, PartType]:
     """The parts that samples of this version have."""
     found: dict[str, PartType] = {}
     for name, hint in hints_of(Sample).items():
-        if name == EVENTS or name in root_fields():
+        if name == EVENTS or name in Instant.__struct_fields__:
             continue
-        if get_origin(hint) is dict and get_args(hint)[0] is str:
-            value = get_args(hint)[1]
-            found[name] = PartType(value, layout_of(value), flattener(layout_of(value)), True)
-        else:
-            found[name] = PartType(hint, layout_of(hint), flattener(layout_of(hint)), False)
+        is_dict = get_origin(hint) is dict and get_args(hint)[0] is str
+        found[name] = PartType(get_args(hint)[1] if is_dict else hint, is_dict)
     return found
 
 
-@functools.cache
-def root_fields() -> dict[str, str]:
-    """Plain fields of the sample itself, with their layout."""
-    layouts = {name: layout_of(hint) for name, hint in hints_of(Sample).items()}
-    return {name: layout for name, layout in layouts.items() if layout in ("n", "w")}
-
-
-@functools.cache
-def root_layout() -> Layout:
-    """The layout of the part `""`."""
-    fields = root_fields()
-    numbers = [name for name, layout in fields.items() if layout == "n"]
-    words = [name for name, layout in fields.items() if layout == "w"]
-    return {"s": {"n": numbers, "w": words, "c": {}}}
-
-
 def split(sample: Sample) -> list[tuple[Key, Any]]:
-    """Every part that is there, the sample itself first. A part that is None is left out."""
-    found: list[tuple[Key, Any]] = [(ROOT, sample)]
+    """Every part that is there but `ROOT`. One that is None is left out."""
+    found: list[tuple[Key, Any]] = []
     keys, values_of = _fields()
     for (key, by_server), value in zip(keys, values_of(sample), strict=True):
         if not by_server:
@@ -85,9 +106,26 @@ def _fields() -> tuple[list[tuple[Key, bool]], Callable[[Sample], tuple[Any, ...
     return [((name, None), kind.by_server) for name, kind in part_types().items()], attrgetter(*part_types())
 
 
+instant_of = attrgetter(*Instant.__struct_fields__)
+"""The plain values of a sample, which are encoded as an `Instant` is."""
+
+
+def page_row(page: MetricsPage, keys: int | tuple[SeriesKey, ...]) -> bytes:
+    """As a `PageRow` is encoded."""
+    return encode((keys, replace(page, keys=())))
+
+
+def check_size(field: str, row: bytes) -> None:
+    """ValueError when it is larger than any that is read."""
+    kind = part_types().get(field)
+    limit = _MAX_PAGE_BYTES if kind is not None and kind.is_page else MAX_ROW_BYTES
+    if len(row) > limit:
+        raise ValueError(f"{field or 'sample'}: {len(row)} bytes, of at most {limit}")
+
+
 def join(parts: dict[Key, Any], events: tuple[Event, ...]) -> Sample:
-    """The sample of these parts, as `typed` made them. msgspec.ValidationError where a required part is missing."""
-    fields: dict[str, Any] = dict(parts[ROOT])
+    """The sample of these parts, as `read` gave them. KeyError where the sample itself is missing."""
+    fields: dict[str, Any] = asdict(parts[ROOT])
     known = part_types()
     for (name, server), value in parts.items():
         kind = known.get(name)
@@ -101,22 +139,26 @@ def join(parts: dict[Key, Any], events: tuple[Event, ...]) -> Sample:
     return Sample(**fields)
 
 
-def words_of(key: Key, value: Any, layout: Layout) -> list[Any]:
-    """The words of a value that `typed` made; none when the part has another layout than that in this version."""
-    kind = part_types().get(key[0])
-    if kind is None or kind.layout != layout:
-        return []
-    _, words, _ = kind.flatten(value)
-    return words
+def read(field: str, row: bytes, keys_of_id: KeysOf) -> Any:
+    """The value of a part; None for one that this version does not know.
 
-
-def typed(key: Key, value: Any) -> Any:
-    """Builtins as the type that this version has for that part; fields it does not know are left out.
-
-    msgspec.ValidationError when a value does not fit. Parts that this version does not know stay as they are.
+    ValueError (also as msgspec.MsgspecError) when the row does not fit its type.
     """
-    if key == ROOT:
-        hints = hints_of(Sample)
-        return {name: msgspec.convert(field, hints[name]) for name, field in value.items() if name in root_fields()}
-    kind = part_types().get(key[0])
-    return value if kind is None else msgspec.convert(value, kind.hint)
+    decode = _decoders().get(field)
+    if decode is None:
+        return None
+    check_size(field, row)
+    value = decode(row)
+    if not isinstance(value, PageRow):
+        return value
+    keys = keys_of_id(value.keys) if isinstance(value.keys, int) else value.keys
+    if len(keys) != len(value.page.values):
+        raise ValueError(f"{len(value.page.values)} values for {len(keys)} series")
+    return replace(value.page, keys=keys)
+
+
+@functools.cache
+def _decoders() -> dict[str, Callable[[bytes], Any]]:
+    found: dict[str, Any] = {ROOT[0]: Instant}
+    found |= {name: PageRow if kind.is_page else kind.hint for name, kind in part_types().items()}
+    return {name: msgspec.msgpack.Decoder(hint).decode for name, hint in found.items()}

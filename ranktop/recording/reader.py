@@ -13,17 +13,18 @@ import msgspec
 
 from ranktop.recording.connection import FAILURES, connect, unreadable
 from ranktop.recording.creation import is_recorded
-from ranktop.recording.decoder import MAX_CHUNK_SAMPLES, OpenChunk, PartValues, read_tail, tail_parts
-from ranktop.recording.encoder import MAX_TAIL_DISTANCE, TailPart
+from ranktop.recording.decoder import MAX_UNPACKED_BYTES, OpenChunk, PartValues, read_tail, tail_parts
+from ranktop.recording.encoder import MAX_CHUNK_SAMPLES, MAX_TAIL_DISTANCE, TailPart
 from ranktop.recording.errors import Damaged
 from ranktop.recording.index import Index, Span
 from ranktop.recording.notes import SAMPLE, Note
+from ranktop.recording.packed import unpack
 from ranktop.recording.pages import is_log_damaged, rows_of
-from ranktop.recording.schema import KnownSchema
-from ranktop.recording.tables import BLOCK, CHUNK, EVENT, META, SERIES, TAIL, Table
-from ranktop.sample import Event, Sample
+from ranktop.recording.tables import BLOCK, CHUNK, EVENT, META, SERIES, TAIL, Table, uses_of
+from ranktop.sample import Event, Sample, SeriesKey
 
-_OPEN_CHUNKS = 4
+_OPEN_CHUNKS = 2
+_KEPT_SERIES = 16
 _MAX_EVENTS = 1_000_000
 
 
@@ -47,9 +48,10 @@ class Recording:
         self.is_salvaged = db is not None
         self._db: sqlite3.Connection | None = db or connect(path)
         self._damage: dict[str, None] = dict.fromkeys(told)
-        self._schemas: dict[int, KnownSchema] = {}
+        self._bases: OrderedDict[int, bytes] = OrderedDict()
+        self._keys: OrderedDict[int, tuple[SeriesKey, ...]] = OrderedDict()
         self._chunks: OrderedDict[int, OpenChunk] = OrderedDict()
-        self._values = PartValues(self._schema)
+        self._values = PartValues(self._keys_of)
         self._tails: OrderedDict[int, list[TailPart]] = OrderedDict()
         try:
             self.meta = {row[0]: row[1] for row in self._checked(META, "LIMIT 10000")}
@@ -235,7 +237,8 @@ class Recording:
             rows = self._rows(f"{BLOCK.select} WHERE first_seq = ?", (span.first_seq,))
             if not rows or not BLOCK.holds(rows[0]) or not isinstance(rows[0][1], bytes):
                 raise Damaged("the chunk is missing or its checksum does not hold")
-            chunk = self._chunks[span.first_seq] = OpenChunk(rows[0][1], self._schema, self._values)
+            base = self._base_of(span.first_seq)
+            chunk = self._chunks[span.first_seq] = OpenChunk(rows[0][1], base, self._values)
             if chunk.count != span.samples:
                 raise Damaged("the chunk holds another number of samples than its entry says")
             if len(self._chunks) > _OPEN_CHUNKS:
@@ -243,16 +246,41 @@ class Recording:
         self._chunks.move_to_end(span.first_seq)
         return chunk
 
-    def _schema(self, schema_id: int) -> KnownSchema:
-        known = self._schemas.get(schema_id)
-        if known is None:
-            for row in self._rows(f"{SERIES.select} WHERE id = ? ORDER BY copy", (schema_id,)):
-                if SERIES.holds(row) and isinstance(row[2], bytes):
-                    known = self._schemas[schema_id] = KnownSchema(row[2])
-                    break
-            else:
-                raise Damaged(f"schema {schema_id} is missing or its checksum does not hold")
-        return known
+    def _base_of(self, first_seq: int) -> bytes:
+        """The dictionary of a chunk."""
+        rows = self._rows(f"{CHUNK.select} WHERE first_seq = ?", (first_seq,))
+        try:
+            number = uses_of(rows[0][4])[0]
+        except (msgspec.MsgspecError, TypeError, IndexError) as problem:
+            raise Damaged(f"the entry of a chunk does not tell what it uses: {problem}") from problem
+        if number not in self._bases:
+            self._bases[number] = self._series(number)
+            if len(self._bases) > _OPEN_CHUNKS:
+                self._bases.popitem(last=False)
+        return self._bases[number]
+
+    def _keys_of(self, number: int) -> tuple[SeriesKey, ...]:
+        """The keys of the points of a metrics page."""
+        found = self._keys.get(number)
+        if found is None:
+            try:
+                found = msgspec.msgpack.decode(self._series(number), type=tuple[SeriesKey, ...])
+            except (msgspec.MsgspecError, RecursionError) as problem:
+                raise Damaged(f"keys of a metrics page cannot be read: {problem}") from problem
+            self._keys[number] = found
+            if len(self._keys) > _KEPT_SERIES:
+                self._keys.popitem(last=False)
+        return found
+
+    def _series(self, number: int) -> bytes:
+        """What a row of `series` packs, of the first of its copies that holds."""
+        for row in self._rows(f"{SERIES.select} WHERE id = ? ORDER BY copy", (number,)):
+            if SERIES.holds(row) and isinstance(row[2], bytes):
+                try:
+                    return unpack(row[2], MAX_UNPACKED_BYTES)
+                except ValueError as problem:
+                    raise Damaged(f"row {number} of series cannot be read: {problem}") from problem
+        raise Damaged(f"row {number} of series is missing or its checksum does not hold")
 
     def _events_of(self, first_seq: int, last_seq: int) -> dict[int, tuple[Event, ...]]:
         found: dict[int, list[Event]] = defaultdict(list)

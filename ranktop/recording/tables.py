@@ -14,8 +14,8 @@ import msgspec
 APPLICATION_ID = 0x52544F50
 """`RTOP`: what file(1) and SQLite's header show."""
 
-FORMAT = 4
-"""`PRAGMA user_version`; a reader refuses any other one. Up to 3, of before the first release, chunks held columns."""
+FORMAT = 5
+"""`PRAGMA user_version`; a reader refuses any other one. Those up to 4 are of before the first release."""
 
 
 _TYPES: dict[str, type] = {"TEXT": str, "INTEGER": int, "REAL": float, "BLOB": bytes}
@@ -142,3 +142,13 @@ ROLLUP = Table(
 
 TABLES = (META, SERIES, CHUNK, BLOCK, TAIL, EVENT, ROLLUP)
 INDEXES = ("CREATE INDEX event_seq ON event(seq)",)
+
+
+def uses_text(ids: Sequence[int]) -> str:
+    """The ids of `series` that a chunk needs as `chunk.uses` keeps them: a JSON list, that of its dictionary first."""
+    return msgspec.json.encode(ids).decode()
+
+
+def uses_of(text: str) -> list[int]:
+    """ValueError when it is no such list."""
+    return msgspec.json.decode(text, type=list[int])

@@ -5,24 +5,19 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Mapping
 
-import msgspec
-
 from ranktop.reconcile.verdict import Verdict
-from ranktop.recording.alike import deflate
-from ranktop.recording.encoder import Encoder, uses
+from ranktop.recording.encoder import Encoder, Packed
 from ranktop.recording.errors import RecordingError
-from ranktop.recording.flips import with_sums
 from ranktop.recording.journal import Journal, Statement
 from ranktop.recording.marks import Mark
 from ranktop.recording.notes import Notary, Note, gap, mark
 from ranktop.recording.rollup import PERIOD_SECONDS, rollup_rows
-from ranktop.recording.tables import BLOCK, CHUNK, EVENT, META, ROLLUP, SERIES, TAIL
+from ranktop.recording.tables import BLOCK, CHUNK, EVENT, META, ROLLUP, SERIES, TAIL, uses_text
 from ranktop.sample import Sample
 
 CHUNK_SECONDS = 60.0
-MAX_CHUNK_SAMPLES = 600
-SCHEMA_COPIES = 2
-"""Everything of a part hangs on its schema: two rows, so that one damaged page does not take a day along."""
+SERIES_COPIES = 2
+"""An hour hangs on its dictionary: two rows, so that one damaged page does not take it along."""
 
 MAX_UNWRITTEN_SAMPLES = 120
 """Samples kept in memory while the disk refuses them."""
@@ -83,17 +78,13 @@ class Writer:
         self._seq += 1
         at = sample.at_unix_seconds
         try:
-            data, schemas = self._encoder.add(sample, self._seq)
+            data, new = self._encoder.add(sample, self._seq)
         except (OverflowError, TypeError, ValueError) as problem:
             # A collector's defect. The encoder may have taken half of it: begin anew.
             self._unwritten += 1
             self._give_up_unwritten()
             raise RecordingError(f"a sample cannot be recorded: {problem} (a defect: please report it)") from problem
-        for schema in schemas:
-            self._pending.append((SERIES.insert, SERIES.row(schema.id, 0, schema.data)))
-            self._late_copies += [
-                (SERIES.insert, SERIES.row(schema.id, copy, schema.data)) for copy in range(1, SCHEMA_COPIES)
-            ]
+        self._store(new)
         self._pending.append((TAIL.insert, TAIL.row(self._seq, at, data)))
         self._minute.append((self._seq, at, sample.at_monotonic_seconds))
         self._unwritten += 1
@@ -103,7 +94,7 @@ class Writer:
             self._note(mark(self._seq, found.at, found.text))
         self._roll_up(sample, verdict)
         minute = sample.at_monotonic_seconds - self._minute[0][2]
-        if minute >= CHUNK_SECONDS - 1 or self._encoder.count >= MAX_CHUNK_SAMPLES:
+        if minute >= CHUNK_SECONDS - 1 or self._encoder.is_full:
             used = self._close_minute()
             self._flush()
             self._drop_outdated(at, used)
@@ -134,21 +125,28 @@ class Writer:
             self._rollup_id += 1
             self._pending.append((ROLLUP.insert, ROLLUP.row(self._rollup_id, *row)))
 
-    def _close_minute(self) -> set[int]:
-        """Lay the minute down as a chunk; the ids of the schemas that it uses."""
-        chunk, used = self._encoder.take_chunk()
+    def _store(self, new: list[Packed]) -> None:
+        for entry in new:
+            self._pending.append((SERIES.insert, SERIES.row(entry.id, 0, entry.data)))
+            self._late_copies += [
+                (SERIES.insert, SERIES.row(entry.id, copy, entry.data)) for copy in range(1, SERIES_COPIES)
+            ]
+
+    def _close_minute(self) -> list[int]:
+        """Lay the minute down as a chunk; the ids of `series` that it uses."""
+        data, uses, new = self._encoder.take_chunk()
         minute, self._minute = self._minute, []
         first, last = minute[0][0], minute[-1][0]
-        data = with_sums(deflate(msgspec.msgpack.encode(chunk)))
         times = [at for _, at, _ in minute]
+        self._store(new)
         self._pending += self._late_copies
         self._late_copies = []
         self._pending.append((BLOCK.insert, BLOCK.row(first, data)))
         self._pending.append(
-            (CHUNK.insert, CHUNK.row(first, len(minute), min(times), max(times), uses(used), len(data)))
+            (CHUNK.insert, CHUNK.row(first, len(minute), min(times), max(times), uses_text(uses), len(data)))
         )
         self._pending.append(("DELETE FROM tail WHERE seq BETWEEN ? AND ?", (first, last)))
-        return used
+        return uses
 
     def _flush(self) -> None:
         self._journal.write(self._pending)
@@ -164,14 +162,14 @@ class Writer:
         began, lost = self._lost or (self._minute[0][1] if self._minute else 0.0, 0)
         self._lost = (began, lost + self._unwritten)
         self._pending, self._late_copies, self._minute, self._unwritten = [], [], [], 0
-        self._encoder = Encoder(self._encoder.last_schema_id)
+        self._encoder = Encoder(self._encoder.last_id)
 
-    def _drop_outdated(self, now: float, used: set[int]) -> None:
+    def _drop_outdated(self, now: float, used: list[int]) -> None:
         """Drop whole chunks, oldest first, with all that belongs to them."""
         limit = self._drop_before(now)
         if limit is None:
             return
-        self._encoder.forget_schemas_but(used)
+        self._encoder.forget_keys_but(used)
         self._pending += [(f"DELETE FROM {table} WHERE first_seq < ?", (limit,)) for table in ("block", "chunk")]
         self._pending += [(f"DELETE FROM {table} WHERE seq < ?", (limit,)) for table in ("tail", "event", "rollup")]
         self._pending.append(

@@ -9,7 +9,7 @@ from msgspec import Struct
 from ranktop.sample.fields import counter, gauge, label
 
 
-class GpuProcess(Struct, frozen=True, gc=False):
+class GpuProcess(Struct, frozen=True, array_like=True, gc=False):
     """A compute process on a GPU. The pid may belong to another pid namespace (old drivers report host pids)."""
 
     pid: Annotated[int, label("pid", 8, "pid as NVML says it")]
@@ -19,7 +19,7 @@ class GpuProcess(Struct, frozen=True, gc=False):
     gpu_instance_id: Annotated[int | None, label("gi", 3, "MIG GPU instance the process runs in")] = None
 
 
-class MigInstance(Struct, frozen=True, gc=False):
+class MigInstance(Struct, frozen=True, array_like=True, gc=False):
     """One MIG device of a GPU."""
 
     index: Annotated[int, label("mig", 3, "index among the GPU's MIG devices")]
@@ -32,7 +32,7 @@ class MigInstance(Struct, frozen=True, gc=False):
     processes: tuple[GpuProcess, ...] | None = None
 
 
-class Gpu(Struct, frozen=True, gc=False):
+class Gpu(Struct, frozen=True, array_like=True, gc=False):
     """One GPU. `state` is `ok` or NVML's error in words; then the fields that failed are None."""
 
     index: Annotated[int, label("gpu", 3, "NVML's index")]
@@ -69,7 +69,7 @@ class Gpu(Struct, frozen=True, gc=False):
     mig_instances: tuple[MigInstance, ...] = ()
 
 
-class Gpus(Struct, frozen=True):
+class Gpus(Struct, frozen=True, array_like=True):
     """All GPUs of the node."""
 
     source: str = "measured"

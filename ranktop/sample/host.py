@@ -9,7 +9,7 @@ from msgspec import Struct
 from ranktop.sample.fields import counter, gauge, label
 
 
-class Pressure(Struct, frozen=True):
+class Pressure(Struct, frozen=True, array_like=True):
     """One pressure-stall file, for example `/proc/pressure/memory` (Documentation/accounting/psi.rst)."""
 
     some_avg10_percent: Annotated[float | None, gauge("some10", "percent", 6, "time some task stalled, 10 s mean")] = (
@@ -30,7 +30,7 @@ class Pressure(Struct, frozen=True):
     )
 
 
-class HugePages(Struct, frozen=True):
+class HugePages(Struct, frozen=True, array_like=True):
     """One huge page size, of the host or of one NUMA node (`hugepages-*kB/`)."""
 
     page_size_bytes: Annotated[int, label("page", 8, "size of one huge page")]
@@ -39,7 +39,7 @@ class HugePages(Struct, frozen=True):
     reserved_pages: Annotated[int | None, gauge("rsvd", "pages", 8, "promised to mappings, not yet faulted in")] = None
 
 
-class Host(Struct, frozen=True):
+class Host(Struct, frozen=True, array_like=True):
     """`/proc/meminfo`, `/proc/vmstat` and `/proc/pressure/memory` at one instant."""
 
     source: str = "measured"
@@ -78,7 +78,7 @@ class Host(Struct, frozen=True):
     )
 
 
-class NumaNode(Struct, frozen=True):
+class NumaNode(Struct, frozen=True, array_like=True):
     """One node of `/sys/devices/system/node`. Ids can be sparse, nodes can lack memory or CPUs."""
 
     node: Annotated[int, label("node", 4, "the kernel's node id")]
@@ -105,7 +105,7 @@ class NumaNode(Struct, frozen=True):
     """What libnuma says otherwise than sysfs, None while they agree or only sysfs was asked."""
 
 
-class Cgroup(Struct, frozen=True):
+class Cgroup(Struct, frozen=True, array_like=True):
     """The memory cgroup of one rank (v2 `memory.*`, v1 `memory/`), limits as the minimum over visible ancestors."""
 
     path: Annotated[str, label("cgroup", 24, "path inside the hierarchy")]

@@ -12,7 +12,7 @@ from ranktop.sample.fields import gauge, label
 MappingKind = Literal["shared_anon", "hugetlb", "memfd", "private_thp"]
 
 
-class Mapping(Struct, frozen=True, gc=False):
+class Mapping(Struct, frozen=True, array_like=True, gc=False):
     """One line of `/proc/PID/maps` that can hold a host pool (facts: host-memory, section a)."""
 
     pid: Annotated[int, label("pid", 8, "owner")]
@@ -25,7 +25,7 @@ class Mapping(Struct, frozen=True, gc=False):
     resident: Annotated[bool | None, label("res", 3, "False: inherited or not yet faulted in")] = None
 
 
-class Placement(Struct, frozen=True, gc=False):
+class Placement(Struct, frozen=True, array_like=True, gc=False):
     """Where a sample of one mapping's pages lies (`move_pages` query, no page walk)."""
 
     pid: Annotated[int, label("pid", 8, "owner")]

@@ -10,7 +10,7 @@ from msgspec import Struct
 from ranktop.sample.fields import counter, gauge, label
 
 
-class RankTag(Struct, frozen=True, gc=False, order=True):
+class RankTag(Struct, frozen=True, array_like=True, gc=False, order=True):
     """Where a scheduler stands, from its title `sglang::scheduler[_DPn][_PPn][_ATTN_CPn][_MOE_DPn][_TPn][_EPn]`.
 
     A part is None where SGLang prints none (its size is 1). Ordered by dp, pp, cp, moe_dp, tp, ep.
@@ -48,7 +48,7 @@ def _log_tag(tag: RankTag) -> str:
     return " ".join(f"{name}{number}" for name, number in parts if number is not None) or "TP0"
 
 
-class RankProcess(Struct, frozen=True, gc=False):
+class RankProcess(Struct, frozen=True, array_like=True, gc=False):
     """One scheduler process, from `/proc/PID/{stat,status,cmdline}` (proc(5))."""
 
     server: Annotated[str, label("server", 15, "id of the server: host:port, else pid:N")]
@@ -78,7 +78,7 @@ class RankProcess(Struct, frozen=True, gc=False):
     """NSpid: the pid in every pid namespace from the reader's down to the rank's own."""
 
 
-class ServerProcess(Struct, frozen=True, gc=False):
+class ServerProcess(Struct, frozen=True, array_like=True, gc=False):
     """The main process of one SGLang server. `argv` is its own command line, secrets dropped."""
 
     id: Annotated[str, label("server", 15, "host:port, else pid:N")]
@@ -95,7 +95,7 @@ class ServerProcess(Struct, frozen=True, gc=False):
     )
 
 
-class Processes(Struct, frozen=True):
+class Processes(Struct, frozen=True, array_like=True):
     """All SGLang processes seen, ranks in rank order within their server."""
 
     servers: tuple[ServerProcess, ...] = ()

@@ -9,7 +9,7 @@ from msgspec import Struct
 from ranktop.sample.fields import gauge, label
 
 
-class SeriesKey(Struct, frozen=True, gc=False):
+class SeriesKey(Struct, frozen=True, array_like=True, gc=False):
     """Identity of one Prometheus sample. `name` is spelt with SGLang's colon, whatever the page used."""
 
     name: str
@@ -20,19 +20,27 @@ class SeriesKey(Struct, frozen=True, gc=False):
         return next((value for key, value in self.labels if key == name), None)
 
 
-class MetricsPage(Struct, frozen=True, gc=False):
+class MetricsPage(Struct, frozen=True, array_like=True, gc=False):
     """One scrape of `/metrics`, only the families ranktop reads. NaN is left out."""
 
     server: Annotated[str, label("server", 15, "id of the server")]
     at_unix_seconds: Annotated[float, gauge("at", "seconds", 12, "when the answer was complete")]
     took_seconds: Annotated[float, gauge("took", "seconds", 7, "response time: what the scrape cost the server")]
     size_bytes: Annotated[int, gauge("page", "bytes", 8, "size of the page")]
-    points: tuple[tuple[SeriesKey, float], ...] = ()
+    keys: tuple[SeriesKey, ...] = ()
+    """The same object as on the page before when the series are the same."""
+    values: tuple[float, ...] = ()
+    """One for each of `keys`."""
     other_families: int = 0
     """Families on the page that ranktop does not read."""
 
+    @property
+    def points(self) -> tuple[tuple[SeriesKey, float], ...]:
+        """Keys with their values."""
+        return tuple(zip(self.keys, self.values, strict=True))
 
-class ServerInfo(Struct, frozen=True):
+
+class ServerInfo(Struct, frozen=True, array_like=True):
     """`/server_info` once at attach: resolved server arguments and the memory SGLang reports. No secrets."""
 
     server: str
@@ -53,7 +61,7 @@ class ServerInfo(Struct, frozen=True):
     ] = None
 
 
-class LoadSnapshot(Struct, frozen=True):
+class LoadSnapshot(Struct, frozen=True, array_like=True):
     """One DP rank of `/v1/loads`: a shared-memory snapshot, works without --enable-metrics."""
 
     server: str
@@ -87,7 +95,7 @@ class LoadSnapshot(Struct, frozen=True):
     retracted_requests: Annotated[int | None, gauge("retr", "count", 5, "queues.retracted")] = None
 
 
-class BootstrapRank(Struct, frozen=True):
+class BootstrapRank(Struct, frozen=True, array_like=True):
     """One prefill rank as the bootstrap server knows it. `tp` is the rank within its attention group."""
 
     dp: int
@@ -98,7 +106,7 @@ class BootstrapRank(Struct, frozen=True):
     address: Annotated[str | None, label("address", 22, "rank_ip:rank_port it registered")] = None
 
 
-class Bootstrap(Struct, frozen=True):
+class Bootstrap(Struct, frozen=True, array_like=True):
     """A prefill node's bootstrap server (`disaggregation/common/conn.py` of 0.5.18), by its read-only GET /route."""
 
     server: str
@@ -113,7 +121,7 @@ class Bootstrap(Struct, frozen=True):
     ranks: tuple[BootstrapRank, ...] = ()
 
 
-class RequestRecord(Struct, frozen=True):
+class RequestRecord(Struct, frozen=True, array_like=True):
     """One finished request of `--export-metrics-to-file`. Its parameters and text are never kept."""
 
     population: Annotated[
@@ -135,7 +143,7 @@ class RequestRecord(Struct, frozen=True):
     finish: Annotated[str | None, label("finish", 8, "stop, length, abort")] = None
 
 
-class Connections(Struct, frozen=True):
+class Connections(Struct, frozen=True, array_like=True):
     """TCP connections in a server's network namespace (`/proc/PID/net/tcp`, proc(5))."""
 
     server: str
@@ -146,7 +154,7 @@ class Connections(Struct, frozen=True):
     ] = None
 
 
-class ModelConfig(Struct, frozen=True):
+class ModelConfig(Struct, frozen=True, array_like=True):
     """The `config.json` of a server's model, as the server's own file system has it."""
 
     server: str

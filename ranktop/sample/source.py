@@ -11,7 +11,7 @@ from ranktop.sample.fields import gauge, label
 State = Literal["ok", "no_data", "error", "stale"]
 
 
-class SourceState(Struct, frozen=True):
+class SourceState(Struct, frozen=True, array_like=True):
     """How one collector fared. `no_data`: not here, and that is ordinary. `error`: should be here, and failed."""
 
     name: Annotated[str, label("source", 12, "name of the collector")]

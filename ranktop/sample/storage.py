@@ -9,7 +9,7 @@ from msgspec import Struct
 from ranktop.sample.fields import gauge, label
 
 
-class StorageDisk(Struct, frozen=True):
+class StorageDisk(Struct, frozen=True, array_like=True):
     """The file system under the directory of the `file` backend, by statvfs(3) and `/proc/PID/mountinfo`."""
 
     server: Annotated[str, label("server", 15, "id of the server")]

@@ -14,6 +14,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 
+from ranktop.recording.encoder import BASE_CHUNKS
 from ranktop.recording.findings import FindingHistory
 from ranktop.recording.reader import Recording
 from ranktop.recording.tables import BLOCK, CHUNK, ROLLUP
@@ -47,15 +48,16 @@ def cases(path: str) -> Iterator[Case]:
 
 
 def _written(path: str) -> float:
-    """Bytes a sample, of the chunks alone: a short file is mostly the free pages of one minute's tail."""
+    """Bytes a sample, of chunks and of an hour's dictionary: a short file is mostly free pages of one minute's tail."""
     node, writer = SyntheticNode(RANKS), Writer(path, {})
     for sample in node.samples(MINUTES * MINUTE):
         writer.append(sample)
     writer.close()
     with sqlite3.connect(path) as db:
         (size,) = db.execute("SELECT sum(bytes) FROM chunk").fetchone()
+        (shared,) = db.execute("SELECT sum(length(data)) FROM series").fetchone()
     db.close()
-    return size / (MINUTES * MINUTE)
+    return size / (MINUTES * MINUTE) + shared / (BASE_CHUNKS * MINUTE)
 
 
 def _writing() -> Work:

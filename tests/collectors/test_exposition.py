@@ -30,8 +30,10 @@ def by_library(text: str, wanted: frozenset[str]) -> dict[SeriesKey, float]:
 
 
 def by_us(text: str, wanted: frozenset[str]) -> dict[SeriesKey, float]:
-    points = ExpositionParser(wanted).parse(text).points
-    return {SeriesKey(key.name, tuple(sorted(key.labels))): value for key, value in points}
+    page = ExpositionParser(wanted).parse(text)
+    return {
+        SeriesKey(key.name, tuple(sorted(key.labels))): value for key, value in zip(page.keys, page.values, strict=True)
+    }
 
 
 @pytest.mark.shared

@@ -46,8 +46,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
 
 def test_every_process_keeps_its_own_values(folder: tuple[Path, list[str]]) -> None:
     path, pids = folder
-    points, size = read_folder(path)
-    values = dict(points)
+    values, size = read_folder(path)
     evicted = [values[SeriesKey("sglang:evicted_tokens_total", (("cache_type", "U"), ("pid", pid)))] for pid in pids]
     assert evicted == [100, 200]
     assert size > 0
@@ -58,10 +57,12 @@ def test_sums_over_processes_equal_the_merged_page(folder: tuple[Path, list[str]
     path, _ = folder
     registry = CollectorRegistry()
     multiprocess.MultiProcessCollector(registry, path=str(path))
-    page = ExpositionParser(SERIES_NAMES).parse(generate_latest(registry).decode()).points
-    merged = {SeriesKey(key.name, tuple(sorted(key.labels))): value for key, value in page}
+    page = ExpositionParser(SERIES_NAMES).parse(generate_latest(registry).decode())
+    merged = {
+        SeriesKey(key.name, tuple(sorted(key.labels))): value for key, value in zip(page.keys, page.values, strict=True)
+    }
     ours: dict[SeriesKey, float] = {}
-    for key, value in read_folder(path)[0]:
+    for key, value in read_folder(path)[0].items():
         bare = SeriesKey(key.name, tuple(sorted(pair for pair in key.labels if pair[0] != "pid")))
         ours[bare] = ours.get(bare, 0.0) + value
     assert ours == merged

@@ -102,13 +102,6 @@ def test_a_damaged_zstd_says_so(tmp_path: Path) -> None:
     assert note.detail.startswith("damaged from here on")
 
 
-def test_without_the_extra_zstd_says_what_it_needs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "zstandard", None)
-    (tmp_path / "a.zst").write_bytes(zstandard.compress(b"x"))
-    (note,) = inspect_paths([str(tmp_path / "a.zst")]).files
-    assert note.detail == "not read: zstd needs zstandard (pip install 'ranktop[zstd]')"
-
-
 def test_many_members_end_at_the_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(archive, "MAX_FILES", 10)
     sent = tmp_path / "many.tar.gz"

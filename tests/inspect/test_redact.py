@@ -86,7 +86,9 @@ def test_samples_keep_their_numbers_and_lose_their_addresses() -> None:
     sent = replace(
         sample,
         host_name="gpu-node-17",
-        metrics={"10.1.2.3:30000": replace(page, server="10.1.2.3:30000", points=(*page.points, (key, 3.0)))},
+        metrics={
+            "10.1.2.3:30000": replace(page, server="10.1.2.3:30000", keys=(*page.keys, key), values=(*page.values, 3.0))
+        },
         infos={SERVER: replace(sample.infos[SERVER], args={"api_key": SECRET, "host": "10.1.2.3", "tp_size": 8})},
         events=(Event(1.0, "pd_failed", f"to 10.1.2.3: api_key={SECRET}"),),
     )

@@ -13,7 +13,8 @@ from ranktop.sample import MetricsPage
 def page(text: str, at: float = 0.0) -> MetricsPage:
     """A page from exposition lines. `*` stands for the `sglang:` of every name."""
     lines = "".join(line.strip().replace("*", "sglang:", 1) + "\n" for line in text.splitlines())
-    return MetricsPage("a:1", at, 0.01, len(lines), ExpositionParser(SERIES_NAMES).parse(lines).points)
+    page = ExpositionParser(SERIES_NAMES).parse(lines)
+    return MetricsPage("a:1", at, 0.01, len(lines), page.keys, page.values)
 
 
 def sample_page(shared: Path, name: str, at: float = 0.0) -> MetricsPage:

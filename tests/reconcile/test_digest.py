@@ -21,11 +21,11 @@ TOTALS = """*max_total_num_tokens{{engine_type="prefill",tp_rank="0"}} 5
 
 
 def router_page(at: float, *counts: float) -> MetricsPage:
-    points = tuple(
-        (SeriesKey("smg_http_request_duration_seconds_bucket", (("le", bound), ("path", "/generate"))), count)
-        for bound, count in zip(("1", "2", "+Inf"), counts, strict=True)
+    keys = tuple(
+        SeriesKey("smg_http_request_duration_seconds_bucket", (("le", bound), ("path", "/generate")))
+        for bound in ("1", "2", "+Inf")
     )
-    return MetricsPage(ROUTER, at, 0.0, 0, points)
+    return MetricsPage(ROUTER, at, 0.0, 0, keys, counts)
 
 
 def at(seconds: float, requests: int, evicted: int, *counts: float) -> Sample:

@@ -55,7 +55,7 @@ def leaking(bytes_per_hour: float, *, page: bool = True, wave: int = 0, l2_grows
             (key, value - 2_000_000 + l2_grows * at) if key.name == "sglang:hicache_host_used_tokens" else (key, value)
             for key, value in told.points
         )
-        return replace(sample, metrics={samples.SERVER: replace(told, points=points)}) if l2_grows else sample
+        return replace(sample, metrics={samples.SERVER: samples.with_points(told, points)}) if l2_grows else sample
 
     return moving(1860, change, step=30)
 
@@ -176,7 +176,7 @@ def refusing(used_tokens: int, dropped_a_second: int, *, grows: int = 0) -> list
         )
         labels = (("engine_type", "unified"), ("reason", "host_alloc_failed"), ("tp_rank", "0"))
         dropped = (SeriesKey("sglang:hicache_dropped_tokens_total", labels), float(dropped_a_second * at))
-        return replace(sample, metrics={samples.SERVER: replace(page, points=(*points, dropped))})
+        return replace(sample, metrics={samples.SERVER: samples.with_points(page, (*points, dropped))})
 
     return moving(660, change, step=30)
 

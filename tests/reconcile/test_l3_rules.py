@@ -146,7 +146,7 @@ def two_groups(computed: float, with_storage: tuple[int, ...]) -> Sample:
         key = SeriesKey("sglang:prefill_effective_tokens_total", (*place[:1], ("mode", "input"), *place[1:]))
         points.append((key, computed))
     sample = samples.healthy()
-    page = replace(sample.metrics[samples.SERVER], points=tuple(points))
+    page = samples.with_points(sample.metrics[samples.SERVER], tuple(points))
     return replace(sample, metrics={samples.SERVER: page})
 
 

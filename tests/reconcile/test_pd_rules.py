@@ -48,7 +48,7 @@ def counting(seconds: float, name: str, *by_rank: float, args: dict[str, Any] | 
     places = [(("engine_type", "prefill"), ("pp_rank", "0"), ("tp_rank", str(tp))) for tp in range(4)]
     keys = [SeriesKey(f"sglang:{name}", place) for place in places]
     points = (*page.points, *zip(keys, by_rank, strict=False))
-    return replace(sample, metrics={samples.SERVER: replace(page, points=points)})
+    return replace(sample, metrics={samples.SERVER: samples.with_points(page, points)})
 
 
 def failed(room: int, rank: int, reason: str, second: float = 0.0) -> Event:

@@ -40,7 +40,7 @@ def a_start() -> list[Sample]:
         starting(50, event("host_pool", 50, rank="TP0", size_gb=120.0), gib=118.6),
     ]
     ready = events(samples.healthy(60), of_server("ready", 59.5))
-    idle = replace(ready, metrics={samples.SERVER: replace(samples.page(samples.START + 60), points=())})
+    idle = replace(ready, metrics={samples.SERVER: samples.with_points(samples.page(samples.START + 60), ())})
     first = events(samples.healthy(70), event("prefill_batch", 69, rank="TP0", new_tokens=8192))
     return [*story, idle, first, samples.healthy(200), samples.healthy(380)]
 
@@ -86,7 +86,7 @@ def test_an_idle_server_is_ready_and_no_more() -> None:
     def idle(sample: Sample) -> Sample:
         page = sample.metrics[samples.SERVER]
         points = tuple((key, 0.0 if key.name == "sglang:num_running_reqs" else value) for key, value in page.points)
-        return replace(sample, metrics={samples.SERVER: replace(page, points=points)})
+        return replace(sample, metrics={samples.SERVER: samples.with_points(page, points)})
 
     assert phases(changes.judge(story(400, idle, step=100))) == [("ready", None)]
 

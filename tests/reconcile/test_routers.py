@@ -10,11 +10,8 @@ from ranktop.sample import MetricsPage, SeriesKey
 
 
 def page(family: str, path: str, *counts: float) -> MetricsPage:
-    points = tuple(
-        (SeriesKey(f"{family}_bucket", (("le", bound), ("path", path))), count)
-        for bound, count in zip(("1", "2", "+Inf"), counts, strict=True)
-    )
-    return MetricsPage("r", 0.0, 0.0, 0, points)
+    keys = tuple(SeriesKey(f"{family}_bucket", (("le", bound), ("path", path))) for bound in ("1", "2", "+Inf"))
+    return MetricsPage("r", 0.0, 0.0, 0, keys, counts)
 
 
 @pytest.mark.parametrize("family", ["smg_http_request_duration_seconds", "sgl_router_request_duration_seconds"])

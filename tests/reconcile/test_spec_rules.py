@@ -18,7 +18,7 @@ def decoding(seconds: float, length: float | None, running: int = 3, steps_per_s
     points = tuple(
         (key, float(running)) if key.name == "sglang:num_running_reqs" else (key, value) for key, value in page.points
     )
-    sample = replace(sample, metrics={samples.SERVER: replace(page, points=points)})
+    sample = replace(sample, metrics={samples.SERVER: samples.with_points(page, points)})
     if length is None:
         return sample
     places = [(("engine_type", "unified"), ("pp_rank", "0"), ("tp_rank", str(tp))) for tp in range(RANKS)]

@@ -138,7 +138,7 @@ def gauge(sample: Sample, tokens: float) -> Sample:
         (key, tokens if key.name == "sglang:hicache_host_total_tokens" else value)
         for key, value in page_of(sample).points
     )
-    return replace(sample, metrics={samples.SERVER: replace(page_of(sample), points=points)})
+    return replace(sample, metrics={samples.SERVER: samples.with_points(page_of(sample), points)})
 
 
 @pytest.mark.parametrize(

@@ -61,7 +61,7 @@ def at(seconds: float, totals: Mapping[str, float], *more: tuple[SeriesKey, floa
         (key, float(used)) if key.name == "sglang:hicache_host_used_tokens" else (key, value)
         for key, value in base.points
     )
-    page = replace(base, points=(*points, *counters(totals), *more))
+    page = samples.with_points(base, (*points, *counters(totals), *more))
     return replace(sample, metrics={samples.SERVER: page})
 
 
@@ -103,7 +103,7 @@ def severities(verdict: Verdict, code: str) -> list[str]:
 def with_page(sample: Sample, *more: tuple[SeriesKey, float]) -> Sample:
     """The sample with more series on its page."""
     page = sample.metrics[samples.SERVER]
-    return replace(sample, metrics={samples.SERVER: replace(page, points=(*page.points, *more))})
+    return replace(sample, metrics={samples.SERVER: samples.with_points(page, (*page.points, *more))})
 
 
 def with_info(sample: Sample, version: str = "0.5.18", **args: object) -> Sample:

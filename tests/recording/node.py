@@ -17,7 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ranktop.reconcile.families import FAMILIES
-from ranktop.recording.layout import hints_of
+from ranktop.recording.parts import hints_of
 from ranktop.sample import (
     Cgroup,
     Field,
@@ -91,7 +91,7 @@ class SyntheticNode:
                 self._read[name] = at - self._random.uniform(0, 0.5)
                 self._took[name] = self._random.uniform(0.0001, 0.02)
         if second % 5 == 0:
-            self._page = MetricsPage(SERVER, self._read["metrics"], self._took["metrics"], 310_000, self._points(), 90)
+            self._page = MetricsPage(SERVER, self._read["metrics"], self._took["metrics"], 310_000, *self._points(), 90)
             self._loads = (self._filled(LoadSnapshot, ("load",), server=SERVER, dp_rank=0),)
         if second % 10 == 0:
             self._placements = {
@@ -150,16 +150,16 @@ class SyntheticNode:
     def _pids(self) -> range:
         return range(4242, 4242 + self._ranks)
 
-    def _points(self) -> tuple[tuple[SeriesKey, float], ...]:
+    def _points(self) -> tuple[tuple[SeriesKey, ...], tuple[float, ...]]:
         keys = self._state.get(("keys",))
         if keys is None:
-            keys = self._state["keys",] = [
+            keys = self._state["keys",] = tuple(
                 SeriesKey(name, (("engine_type", "unified"), ("model_name", "GLM-5.2-FP8"), ("tp_rank", str(tp)), *le))
                 for family in FAMILIES.values()
                 for name in family.series_names
                 for tp in range(self._ranks if family.writer != "http" else 1)
                 for le in ([(("le", str(2**bucket)),) for bucket in range(20)] if name.endswith("_bucket") else [()])
-            ]
+            )
             self._state["values",] = [float(self._random.randrange(1000)) for _ in keys]
         values = self._state["values",]
         for index, key in enumerate(keys):
@@ -168,7 +168,7 @@ class SyntheticNode:
                     values[index] += self._random.randrange(1, 400)
             elif self._random.random() < _lively(key):
                 values[index] = float(self._random.randrange(2_000_000))
-        return tuple(zip(keys, values, strict=True))
+        return keys, tuple(values)
 
     def _filled(self, record: type, where: tuple[Any, ...], **given: Any) -> Any:
         """A `record` whose fields have each moved on by a second; `where` tells equal records apart."""

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import zlib
-
 import msgspec
 import pytest
-from hypothesis import HealthCheck, assume, example, given, settings
+import zstandard
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
-from msgspec import Struct
 from msgspec.structs import replace
 
-from ranktop.recording.alike import Rows, pack
-from ranktop.recording.build import Source, builder
 from ranktop.recording.decoder import OpenChunk, PartValues, read_tail, tail_parts
-from ranktop.recording.encoder import Encoder
+from ranktop.recording.encoder import MAX_NEW_KEYS, Chunk, ChunkPart, Encoder, Packed
 from ranktop.recording.errors import Damaged
-from ranktop.recording.flatten import flattener
-from ranktop.recording.layout import layout_of
-from ranktop.recording.schema import KnownSchema
+from ranktop.recording.flips import with_sums
+from ranktop.recording.packed import pack, unpack
+from ranktop.recording.parts import encode, instant_of
 from ranktop.sample import (
     Cgroup,
     Event,
@@ -29,47 +25,54 @@ from ranktop.sample import (
     Processes,
     RequestRecord,
     Sample,
+    SeriesKey,
     ServerInfo,
     SourceState,
 )
-from recording.node import SyntheticNode
+from recording.node import SERVER, SyntheticNode
 
-NUMBERS = st.one_of(
-    st.none(),
-    st.booleans(),
-    st.integers(-(1 << 63), (1 << 64) - 1),
-    st.floats(allow_nan=False),
-)
+MOST = 64 << 20
 
 
 class Recorder:
-    """An encoder with its schemas, its tail rows and the chunk of all samples."""
+    """An encoder, what it stores, and what is read of that."""
 
-    def __init__(self, samples: list[Sample]) -> None:
-        encoder = Encoder()
-        self.schemas: dict[int, KnownSchema] = {}
-        self.tails: list[bytes] = []
-        for seq, sample in enumerate(samples, start=1):
-            tail, new = encoder.add(sample, seq)
-            self.tails.append(tail)
-            self.schemas |= {schema.id: KnownSchema(schema.data) for schema in new}
-        chunk, self.used = encoder.take_chunk()
-        self.chunk = zlib.compress(msgspec.msgpack.encode(chunk))
+    def __init__(self) -> None:
+        self.encoder = Encoder()
+        self.series: dict[int, bytes] = {}
+        self.tails: dict[int, bytes] = {}
+        self.values = PartValues(self._keys_of)
+
+    def add(self, samples: list[Sample]) -> None:
+        for sample in samples:
+            seq = len(self.tails) + 1
+            self.tails[seq], new = self.encoder.add(sample, seq)
+            self._store(new)
 
     def from_tail(self) -> list[Sample]:
-        values = PartValues(self.schemas.__getitem__)
-        tails = {seq: tail_parts(tail) for seq, tail in enumerate(self.tails, start=1)}
-        return [read_tail(seq, tails.__getitem__, values) for seq in tails]
+        tails = {seq: tail_parts(tail) for seq, tail in self.tails.items()}
+        return [read_tail(seq, tails.__getitem__, self.values) for seq in tails]
 
-    def from_chunk(self) -> list[Sample]:
-        chunk = OpenChunk(self.chunk, self.schemas.__getitem__)
-        return [chunk.sample(position) for position in range(chunk.count)]
+    def take_chunk(self) -> list[Sample]:
+        packed = self.encoder.take_chunk()
+        self._store(packed.new)
+        self.chunk = OpenChunk(packed.data, unpack(self.series[packed.uses[0]], MOST), self.values)
+        assert set(packed.uses) <= set(self.series)
+        return [self.chunk.sample(position) for position in range(self.chunk.count)]
+
+    def _store(self, new: list[Packed]) -> None:
+        self.series |= {entry.id: entry.data for entry in new}
+
+    def _keys_of(self, number: int) -> tuple[SeriesKey, ...]:
+        return msgspec.msgpack.decode(unpack(self.series[number], MOST), type=tuple[SeriesKey, ...])
 
 
-def same(samples: list[Sample]) -> None:
-    recorder = Recorder(samples)
+def same(samples: list[Sample]) -> Recorder:
+    recorder = Recorder()
+    recorder.add(samples)
     assert recorder.from_tail() == samples
-    assert recorder.from_chunk() == samples
+    assert recorder.take_chunk() == samples
+    return recorder
 
 
 def test_a_minute_of_a_node_comes_back() -> None:
@@ -77,9 +80,9 @@ def test_a_minute_of_a_node_comes_back() -> None:
 
 
 def test_what_stands_still_is_one_object() -> None:
-    samples = list(SyntheticNode().samples(5))
-    back = Recorder(samples).from_chunk()
-    assert len({id(page) for sample in back for page in sample.metrics.values()}) == 1
+    recorder = Recorder()
+    recorder.add(list(SyntheticNode().samples(5)))
+    assert len({id(page) for sample in recorder.take_chunk() for page in sample.metrics.values()}) == 1
 
 
 def test_parts_come_and_go() -> None:
@@ -91,25 +94,17 @@ def test_parts_come_and_go() -> None:
 def test_a_part_that_is_not_there_when_a_minute_begins() -> None:
     full = SyntheticNode(ranks=1).sample()
     bare = Sample(full.at_unix_seconds + 1, full.at_monotonic_seconds + 1, "node-a")
-    encoder, schemas = Encoder(), dict[int, KnownSchema]()
+    recorder = Recorder()
     for minute in ([full, full, bare], [bare, full, full], [full, bare], [bare, bare], [full]):
-        for seq, sample in enumerate(minute, start=1):
-            _, new = encoder.add(sample, seq)
-            schemas |= {schema.id: KnownSchema(schema.data) for schema in new}
-        chunk, _ = encoder.take_chunk()
-        read = OpenChunk(zlib.compress(msgspec.msgpack.encode(chunk)), schemas.__getitem__)
-        assert [read.sample(position) for position in range(read.count)] == minute
+        recorder.add(minute)
+        assert recorder.take_chunk() == minute
 
 
 def test_a_part_that_was_read_anew_and_did_not_change_is_laid_once() -> None:
     base = SyntheticNode(ranks=2).sample()
-    samples = [msgspec.json.decode(msgspec.json.encode(base), type=Sample) for _ in range(10)]
-    encoder = Encoder()
-    tails = [encoder.add(sample, seq)[0] for seq, sample in enumerate(samples, start=1)]
-    chunk, _ = encoder.take_chunk()
-    assert [len(segment.starts) for part in chunk.parts for segment in part.segments] == [1] * len(chunk.parts)
-    assert max(map(len, tails[1:])) < len(tails[0]) // 10
-    same(samples)
+    recorder = same([msgspec.json.decode(msgspec.json.encode(base), type=Sample) for _ in range(10)])
+    assert {len(list(recorder.chunk.changes(name))) for name in ("processes", "host", "metrics", "infos")} == {1}
+    assert max(map(len, list(recorder.tails.values())[1:])) < len(recorder.tails[1]) // 10
 
 
 def test_a_rank_more_and_a_word_changed() -> None:
@@ -119,46 +114,61 @@ def test_a_rank_more_and_a_word_changed() -> None:
     same([small, large, small, renamed, one, small])
 
 
-def test_lists_that_never_look_alike_need_no_schema_each() -> None:
+def test_lists_that_never_look_alike() -> None:
     base = SyntheticNode(ranks=1).sample()
-    samples = [
-        replace(
-            base,
-            requests={"s": tuple(RequestRecord(f"population {second}", float(index)) for index in range(second % 7))},
-        )
-        for second in range(40)
+    same(
+        [
+            replace(base, requests={"s": tuple(RequestRecord(f"p {second}", float(at)) for at in range(second % 7))})
+            for second in range(40)
+        ]
+    )
+
+
+def test_a_page_whose_series_change_all_the_time_stores_no_keys_each_time() -> None:
+    base = SyntheticNode(ranks=1).sample()
+    page = base.metrics[SERVER]
+    pages = [
+        replace(page, keys=(*page.keys, SeriesKey("sglang:new", (("user", str(at)),))), values=(*page.values, 1.0))
+        for at in range(30)
     ]
-    same(samples)
-    assert len(Recorder(samples).schemas) < 30
+    recorder = same([replace(base, metrics={SERVER: page}) for page in pages])
+    assert len(recorder.series) == MAX_NEW_KEYS + 1  # and the dictionary
+    # They are known again after the minute.
+    recorder.add([replace(base, metrics={SERVER: pages[0]})])
+    assert recorder.take_chunk()[0].metrics[SERVER] == pages[0]
+    assert len(recorder.series) == MAX_NEW_KEYS + 1
+
+
+def test_a_dictionary_serves_an_hour_and_any_parts_that_it_has() -> None:
+    node, recorder = SyntheticNode(ranks=1), Recorder()
+    used: list[int] = []
+    for minute in range(63):
+        sample = node.sample()
+        recorder.add([replace(sample, loads={}) if minute % 2 else sample])
+        packed = recorder.encoder.take_chunk()
+        used.append(packed.uses[0])
+        assert len(packed.new) == (len(set(used)) > len(set(used[:-1])))
+    assert [used.count(number) for number in dict.fromkeys(used)] == [60, 3]
+
+
+def test_a_chunk_is_small_beside_its_dictionary() -> None:
+    node, recorder = SyntheticNode(ranks=2), Recorder()
+    sizes: list[int] = []
+    for _ in range(2):
+        recorder.add(list(node.samples(2)))
+        sizes.append(len(recorder.encoder.take_chunk().data))
+    alone = Encoder()
+    alone.add(recorder.from_tail()[-1], 1)
+    assert max(sizes) < len(pack(alone.add(node.sample(), 2)[0]))
 
 
 def test_free_json_keeps_true_and_one_apart() -> None:
     base = SyntheticNode(ranks=1).sample()
     infos = [ServerInfo("s", args={"flag": value, "deep": [None, {"x": 1.5}]}) for value in (1, True, 1.0, "1", None)]
-    samples = [replace(base, infos={"s": info}) for info in infos]
-    back = [sample.infos["s"].args["flag"] for sample in Recorder(samples).from_chunk()]
+    recorder = Recorder()
+    recorder.add([replace(base, infos={"s": info}) for info in infos])
+    back = [sample.infos["s"].args["flag"] for sample in recorder.take_chunk()]
     assert [repr(value) for value in back] == ["1", "True", "1.0", "'1'", "None"]
-
-
-@given(
-    st.lists(st.lists(NUMBERS, min_size=4, max_size=4), min_size=1, max_size=20),
-    st.lists(NUMBERS, min_size=4, max_size=4),
-)
-@example([[1, 300], [1, 5], [1, 70_000]], [7, 7])
-def test_any_numbers_come_back(rows: list[list[object]], base: list[object]) -> None:
-    first = msgspec.msgpack.encode(base)
-    packed = pack([msgspec.msgpack.encode(row) for row in rows], first)
-    read = Rows(packed, first, len(rows))
-    assert [repr(row) for row in read.rows()] == [repr(row) for row in rows]
-    for numbers in (range(len(rows)), reversed(range(len(rows)))):
-        assert all(repr(read.row(number)) == repr(rows[number]) for number in numbers)
-
-
-def test_an_int_that_outgrows_its_bytes_costs_its_own_column_alone() -> None:
-    first = msgspec.msgpack.encode([1 << 40, 120, 0.5])
-    packed = pack([msgspec.msgpack.encode([1 << 40, 120 + second, 0.5]) for second in range(60)], first)
-    assert list(packed.uneven) == [1]
-    assert packed.moved == b""
 
 
 @st.composite
@@ -182,8 +192,7 @@ def some_samples(draw: st.DrawFn) -> Sample:
 @settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 def test_any_values_of_the_types_come_back(first: Sample, other: Sample) -> None:
     assume(_fits_64_bits(first) and _fits_64_bits(other))
-    recorder = Recorder([first, other, first, first])
-    assert recorder.from_chunk() == recorder.from_tail() == [first, other, first, first]
+    same([first, other, first, first])
 
 
 def _fits_64_bits(sample: Sample) -> bool:
@@ -193,48 +202,72 @@ def _fits_64_bits(sample: Sample) -> bool:
         return False
 
 
-class Before(Struct, frozen=True):
-    """A part as an older version had it."""
-
-    kept: int
-    removed: str = ""
-    inner: tuple[SourceState, ...] = ()
-
-
-class After(Struct, frozen=True):
-    """The same part, one field less and two more."""
-
-    kept: int
-    inner: tuple[SourceState, ...] = ()
-    added: float | None = None
-    names: tuple[str, ...] = ("new",)
-
-
-def test_a_file_opens_when_fields_were_added_and_removed() -> None:
-    layout = layout_of(Before)
-    numbers, words, shape = flattener(layout)(Before(7, "x", (SourceState("a", "ok"),)))
-    (value,) = builder(layout)(Source(numbers, words, shape), 1)
-    assert msgspec.convert(value, After) == After(7, (SourceState("a", "ok"),))
-
-
 def test_events_are_no_part() -> None:
     sample = replace(SyntheticNode(ranks=1).sample(), events=(Event(1.0, "phase", "weights"),))
-    assert Recorder([sample]).from_chunk() == [replace(sample, events=())]
+    recorder = Recorder()
+    recorder.add([sample])
+    assert recorder.take_chunk() == [replace(sample, events=())]
 
 
-@pytest.mark.parametrize("blob", [b"", b"x", zlib.compress(b"\xc0"), zlib.compress(b"\x94\x05\x90\xc4\x00\xc4\x00")])
+def chunk_of(*parts: ChunkPart, count: int = 2) -> OpenChunk:
+    return OpenChunk(pack(encode(Chunk(count, list(parts)))), b"", PartValues({}.__getitem__))
+
+
+INSTANT = encode(instant_of(Sample(1.0, 2.0)))
+
+
+@pytest.mark.parametrize(
+    "blob",
+    [b"", b"x", pack(b"\xc0"), pack(b"\x92\x02\x90"), with_sums(b"x" * 100), pack(b"x")[:-1]],
+)
 def test_a_chunk_of_nonsense_is_damaged(blob: bytes) -> None:
     with pytest.raises(Damaged):
-        OpenChunk(blob, {}.__getitem__).sample(0)
+        OpenChunk(blob, b"", PartValues({}.__getitem__)).sample(0)
 
 
-def test_a_decompression_bomb_is_damaged() -> None:
-    with pytest.raises(Damaged, match="larger than"):
-        OpenChunk(zlib.compress(bytes(200 << 20)), {}.__getitem__)
-
-
-def test_a_shape_without_end_is_damaged() -> None:
-    layout = {"t": {"s": {"n": [], "w": [], "c": {}}}}
-    data = zlib.compress(msgspec.msgpack.encode({"layout": layout, "shape": [1 << 40], "words": [], "base": []}))
+@pytest.mark.parametrize(
+    "part",
+    [
+        ChunkPart("", None, [0, 0], [1, 1], b"xx"),
+        ChunkPart("", None, [1, 0], [1, 1], b"xx"),
+        ChunkPart("", None, [-1], [1], b"x"),
+        ChunkPart("", None, [0], [2], b"x"),
+        ChunkPart("", None, [0, 1], [3, -1], b"xx"),
+        ChunkPart("", None, [0], [], b""),
+        ChunkPart("", None, [], [], b""),
+        ChunkPart("", None, list(range(601)), [0] * 601, b""),
+    ],
+)
+def test_rows_that_are_not_what_they_say_are_damaged(part: ChunkPart) -> None:
     with pytest.raises(Damaged):
-        KnownSchema(data).value([], {})
+        chunk_of(part)
+
+
+def test_a_row_of_another_type_and_a_part_nobody_knows() -> None:
+    instants = ChunkPart("", None, [0, 1], [len(INSTANT)] * 2, INSTANT * 2)
+    chunk = chunk_of(instants, ChunkPart("host", None, [1], [1], b"\x07"), ChunkPart("later", None, [0], [1], b"\x07"))
+    assert chunk.sample(0) == Sample(1.0, 2.0)
+    with pytest.raises(Damaged, match="host"):
+        chunk.sample(1)
+    with pytest.raises(Damaged, match="time"):
+        chunk_of(instants, count=3).times()
+
+
+@pytest.mark.parametrize("says_its_size", [True, False])
+def test_a_decompression_bomb_is_damaged(monkeypatch: pytest.MonkeyPatch, says_its_size: bool) -> None:
+    compressor = zstandard.ZstdCompressor
+
+    def without_size(**options: object) -> zstandard.ZstdCompressor:
+        return compressor(**options, write_content_size=says_its_size)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(zstandard, "ZstdCompressor", without_size)
+    blob = pack(bytes(200 << 20))
+    with pytest.raises(Damaged, match="larger than"):
+        OpenChunk(blob, b"", PartValues({}.__getitem__))
+
+
+def test_a_row_larger_than_any_is_not_read() -> None:
+    row = b"\xdd" + (3 << 20).to_bytes(4, "big") + b"\x90" * (3 << 20)
+    instants = ChunkPart("", None, [0], [len(INSTANT)], INSTANT)
+    with pytest.raises(Damaged, match="bytes, of at most"):
+        chunk_of(instants, ChunkPart("sources", None, [0], [len(row)], row), count=1).sample(0)

@@ -75,9 +75,10 @@ def with_graphs(sample: Sample) -> Sample:
     """SGLang reports all three parts, so that the rest can be told."""
     known = sample.metrics[samples.SERVER]
     graphs = tuple(
-        (SeriesKey("sglang:graph_memory_usage_gb", (("tp_rank", str(tp)), ("phase", "decode"))), 1.9) for tp in range(8)
+        SeriesKey("sglang:graph_memory_usage_gb", (("tp_rank", str(tp)), ("phase", "decode"))) for tp in range(8)
     )
-    return replace(sample, metrics={samples.SERVER: replace(known, points=(*known.points, *graphs))})
+    more = replace(known, keys=(*known.keys, *graphs), values=(*known.values, *(1.9 for _ in graphs)))
+    return replace(sample, metrics={samples.SERVER: more})
 
 
 def loading(sample: Sample) -> Sample:

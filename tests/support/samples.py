@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 
 from msgspec.structs import replace
@@ -135,9 +136,14 @@ def mapping(tp: int, address: int, size_bytes: int) -> Mapping:
     return Mapping(pid_of(tp), address, whole_pages, "shared_anon", 4096, inode=tp * 10 + address % 7, resident=True)
 
 
+def with_points(page: MetricsPage, points: Sequence[tuple[SeriesKey, float]]) -> MetricsPage:
+    """The page with these points alone."""
+    return replace(page, keys=tuple(key for key, _ in points), values=tuple(value for _, value in points))
+
+
 def page(at: float, stats_ranks: int = 8, *, used: int = 300_000) -> MetricsPage:
     """A metrics page on which so many ranks report gauges, and all report constants."""
-    points: list[tuple[SeriesKey, float]] = []
+    points: dict[SeriesKey, float] = {}
     for tp in range(8):
         labels = (("engine_type", "unified"), ("pp_rank", "0"), ("tp_rank", str(tp)))
         constants = {"max_total_num_tokens": 432_000, "weight_memory_usage_gb": 91.4, "kv_cache_memory_usage_gb": 24.73}
@@ -151,8 +157,8 @@ def page(at: float, stats_ranks: int = 8, *, used: int = 300_000) -> MetricsPage
             "hicache_host_total_tokens": 2_345_216,
         }
         told = constants | gauges if tp < stats_ranks else constants
-        points += [(SeriesKey(f"sglang:{name}", labels), float(value)) for name, value in told.items()]
-    return MetricsPage(SERVER, at, 0.05, 300_000, tuple(points))
+        points |= {SeriesKey(f"sglang:{name}", labels): float(value) for name, value in told.items()}
+    return MetricsPage(SERVER, at, 0.05, 300_000, tuple(points), tuple(points.values()))
 
 
 def without_rank(sample: Sample, tp: int) -> Sample:

@@ -14,7 +14,6 @@ from email.parser import Parser
 from pathlib import Path
 
 import pytest
-import zstandard
 
 from conftest import program
 from support.http_answers import closed_port
@@ -165,18 +164,6 @@ def test_the_parquet_extra(environment: Environment) -> None:
     environment.runs("export", "a.rtop", "--format", "parquet", "-o", "a.parquet")
     read = f"import pyarrow.parquet as p; print(p.read_table({str(environment.folder / 'a.parquet')!r}).num_rows)"
     assert int(environment.evaluates(read)) >= 1
-
-
-@pytest.mark.registry
-@packaging
-def test_the_zstd_extra(environment: Environment) -> None:
-    line = b"[2026-11-29 09:00:00] The server is fired up and ready to roll!\n"
-    (environment.folder / "server.log.zst").write_bytes(zstandard.compress(line))
-    assert "ranktop[zstd]" in environment.ranktop("inspect", "server.log.zst").stderr
-    environment.extra("zstd")
-    told = environment.ranktop("inspect", "server.log.zst").stdout
-    assert "server log" in told
-    assert "ranktop[zstd]" not in told
 
 
 @pytest.mark.registry
