@@ -167,9 +167,13 @@ def test_long_tags_are_whole() -> None:
     assert any(row.startswith("DP1 PP0 ATTN_CP3 TP0 EP15 ") for row in rows)
 
 
-def test_an_empty_node_has_no_rows() -> None:
+def test_an_empty_grid_says_why() -> None:
     nothing = replace(samples.healthy(ranks=0), processes=None, metrics={}, infos={})
-    assert draw_grid(verdict(nothing), 100, UNICODE).rows == ()
+    (row,) = draw_grid(verdict(nothing), 100, UNICODE, keep="tp3").rows
+    assert text(row.line).strip() == "no rank is seen"
+    (row,) = draw_grid(verdict(samples.healthy()), 100, UNICODE, keep="nothing", margin=1).rows
+    assert text(row.line).strip() == "no rank matches the filter"
+    assert row.target is None
 
 
 def tags(grid: Grid) -> list[str]:
@@ -247,7 +251,7 @@ def test_sorting_goes_through_the_columns_and_back_to_rank_order() -> None:
     assert {*seen} == {column.key for column in rank_columns(4)} - {"rank", "hbm_bar"}
 
 
-@pytest.mark.parametrize(("keep", "left"), [("tp3", ["TP3"]), ("pool-over", ["TP3"]), ("30000", 8), ("nothing", 0)])
+@pytest.mark.parametrize(("keep", "left"), [("tp3", ["TP3"]), ("pool-over", ["TP3"]), ("30000", 8)])
 def test_a_filter_looks_at_tag_server_and_state(keep: str, left: list[str] | int) -> None:
     sample = samples.with_pool(samples.healthy(), 3, 132_000_000_000, 24_147_002_880)
     shown = tags(draw_grid(verdict(sample), 160, UNICODE, keep=keep))

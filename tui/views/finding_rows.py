@@ -37,7 +37,8 @@ class _Places(NamedTuple):
 def draw_findings_header(verdict: Verdict, width: int, glyphs: Glyphs) -> TextLine:
     """A thin rule that carries the counts on the left and the legend of marked values on the right."""
     counts = [Span(f" {number} {_plural(severity, number)} ", severity) for severity, number in finding_counts(verdict)]
-    begin = line(Span(glyphs.rule, "faint"), *(counts or (Span(" no findings ", "muted"),)))
+    nothing = "no findings" if verdict.sample.sources else "nothing is judged here"
+    begin = line(Span(glyphs.rule, "faint"), *(counts or (Span(f" {nothing} ", "muted"),)))
     legend = "' value of the group " if any(shown.group for rank in verdict.ranks for shown in rank.lines) else ""
     end = line(Span(f" {legend}" if legend else "", "muted"), Span(glyphs.rule, "faint"))
     taken = sum(len(span.text) for span in (*begin, *end))

@@ -54,6 +54,9 @@ def draw_grid(
             Row.later(partial(row, rank, columns, look, width, margin), RankTarget(rank.server, rank.rank))
             for rank in arranged(ranks, sort, partial(_badness, look))
         )
+    if not rows:
+        why = "no rank matches the filter" if verdict.ranks else "no rank is seen"
+        rows.append(Row(_between(margin, fit(line(Span(why, "muted")), width, glyphs.more))))
     titles = fit(header(columns, look, sort), width, glyphs.more)
     return Grid(_between(margin, titles), tuple(rows), unseen_order(every, columns, look, sort))
 
