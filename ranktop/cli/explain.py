@@ -78,7 +78,7 @@ def _list() -> Iterator[str]:
 def _entry(code: str, entry: Entry, thresholds: Thresholds) -> Iterator[str]:
     yield f"{code}  ({' or '.join(entry.severity)})"
     yield ""
-    yield textwrap.fill(entry.rule, _WIDTH)
+    yield textwrap.fill(entry.rule, _WIDTH, break_on_hyphens=False)
     values = in_force(entry, thresholds)
     if values:
         yield ""
@@ -90,7 +90,9 @@ def _entry(code: str, entry: Entry, thresholds: Thresholds) -> Iterator[str]:
         yield f"  {name} = {_value(value)}{changed}"
     yield ""
     for label, text in (("inputs", entry.inputs), ("sources", entry.sources), ("example", entry.example)):
-        yield textwrap.fill(text, _WIDTH, initial_indent=f"{label:<9}", subsequent_indent=" " * 9)
+        yield textwrap.fill(
+            text, _WIDTH, initial_indent=f"{label:<9}", subsequent_indent=" " * 9, break_on_hyphens=False
+        )
 
 
 def _value(value: float | int | None) -> str:

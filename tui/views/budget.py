@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import textwrap
-
 from ranktop.reconcile.verdict import Line, NodeVerdict, RankVerdict, Verdict
 from tui.draw.glyphs import Glyphs
 from tui.draw.rule import draw_rule
-from tui.draw.spans import Span, TextLine, fit, line, plain
+from tui.draw.spans import Span, TextLine, fit, folded, line, plain
 from tui.draw.table import Cell, Col, Table
 from tui.views.formulas import formula
 from tui.views.values import difference_cell, seen_cell, status_role, value
@@ -92,7 +90,7 @@ def _rows(shown: Line, owner: RankTarget | None, frame: Frame, table: Table, gon
     told, room, target = reason(shown, frame.verdict, owner), table.room_of(_WHY), LineTarget(owner, shown.line)
     if not room:
         return [Row(table.row([*cells, ""]), target, _below(f"{shown.line}: {told or NOTHING_MORE}", frame))]
-    first, *others = textwrap.wrap(told, room) or [""]
+    first, *others = folded(told, room) or [""]
     blanks: list[Cell] = [""] * len(cells)
     return [
         Row(table.row([*cells, Span(first, "muted")]), target),
@@ -102,7 +100,7 @@ def _rows(shown: Line, owner: RankTarget | None, frame: Frame, table: Table, gon
 
 def _below(text: str, frame: Frame) -> tuple[Row, ...]:
     """Always of the same height, so that nothing moves with the cursor. Enter shows what is longer."""
-    pieces = textwrap.wrap(text, max(20, frame.width - 2), max_lines=_BELOW, placeholder=f" {frame.glyphs.more}")
+    pieces = folded(text, max(20, frame.width - 2), max_lines=_BELOW, placeholder=f" {frame.glyphs.more}")
     told = [*pieces, *[""] * (_BELOW - len(pieces))]
     return tuple(Row(fit(line(Span(f" {piece}", "muted")), frame.width, frame.glyphs.more)) for piece in told)
 
