@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from ranktop.finding import Finding
 from ranktop.plan import GB, GIB, Plan, RankPlan
+from ranktop.plan.field_names import KNOWN_FIELDS
 from ranktop.plan.fit import Fit
 from ranktop.plan.hostrules import Allowance
 from ranktop.plan.machine import Machine, needed_bytes, node_of_ranks, pool_bytes
@@ -218,9 +219,18 @@ def _layer_block(plan: Plan) -> Iterator[str]:
 def _launch_lines(plan: Plan) -> list[str]:
     launch = plan.launch
     lines = [f"assumed  {text}" for text in launch.assumed]
-    lines += [f"unknown  {flag}" for flag in launch.unknown_flags]
+    lines += [f"unknown  {flag}{_meant(flag)}" for flag in launch.unknown_flags]
     lines += [f"{row.verdict}  {row.rule}: {row.message}" for row in plan.eligibility if row.finding is None]
     return lines
+
+
+def _meant(flag: str) -> str:
+    """The flag of SGLang that is spelled much like it: SGLang itself refuses the one that was typed."""
+    import difflib
+
+    name = flag.partition("=")[0].removeprefix("--").replace("-", "_")
+    near = difflib.get_close_matches(name, KNOWN_FIELDS, n=1, cutoff=0.8)
+    return f" (did you mean --{near[0].replace('_', '-')}?)" if flag.startswith("--") and near else ""
 
 
 def finding_lines(findings: Sequence[Finding], fit: Fit | None) -> Iterator[str]:

@@ -32,7 +32,7 @@ def test_version() -> None:
         (["demo", "no-such"], 2, "no scenario 'no-such' (one of healthy,"),
         (["check", "--pid", "1", "--window", "0"], 3, "no SGLang server with main process 1 here"),
         (["replay"], 2, "replay: Missing argument 'FILE.rtop' (see `ranktop replay --help`)"),
-        (["config", "valdate"], 2, "config: No such command 'valdate'. Did you mean 'validate'? (see `ranktop config --help`)"),
+        (["config", "valdate"], 2, "'valdate'. Did you mean 'validate'? (see `ranktop config --help`)"),
     ],
 )
 def test_a_failure_is_one_line_and_a_code(arguments: list[str], code: int, says: str) -> None:

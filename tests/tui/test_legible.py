@@ -9,6 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from ranktop.finding import Finding
+from ranktop.plan import compute_plan, parse_launch
 from ranktop.reconcile import Reconciler, Verdict
 from ranktop.reconcile.verdict import Line, LineGroup, RankVerdict, ServiceLatency, TierShares
 from ranktop.sample import SourceState
@@ -365,3 +366,18 @@ def test_what_one_server_refuses_alike_is_one_row() -> None:
     told = [text(row.line).strip() for row in draw_findings(verdict, 120, UNICODE)]
     failing = [row for row in told if row.startswith("○ ") and "METRICS" not in row]
     assert [row.split("  ")[0] for row in failing] == ["○ loads +2", "○ nvml", "○ router", "○ loads"]
+
+
+def test_why_layers_are_not_split_is_whole_and_what_has_no_room_is_not_cut() -> None:
+    launch = "--disaggregation-mode prefill --tp 8 --enable-dsa-cache-layer-split"
+    for flags, is_on in ((launch, False), (f"{launch} --enable-prefill-cp --cp-strategy interleave", True)):
+        plan = compute_plan(parse_launch(flags))
+        assert plan.layer_split.active == is_on
+        verdict = healthy()
+        verdict = replace(verdict, servers=(replace(verdict.servers[0], plan=plan),))
+        told = rows(LayersView(), verdict, 80)
+        about = next(row for row in told if "78 layers" in row)
+        assert about.rstrip().endswith("scratch …" if is_on else "LayerSplit off"), about
+        whole = " ".join(" ".join(told).split())
+        assert all(reason in whole for reason in plan.layer_split.reasons)
+        assert is_on or plan.layer_split.reasons
