@@ -169,7 +169,10 @@ def test_long_tags_are_whole() -> None:
 
 def test_an_empty_grid_says_why() -> None:
     nothing = replace(samples.healthy(ranks=0), processes=None, metrics={}, infos={})
-    (row,) = draw_grid(verdict(nothing), 100, UNICODE, keep="tp3").rows
+    rows = draw_grid(verdict(nothing), 80, UNICODE, keep="tp3").rows
+    told = " ".join(text(row.line).strip() for row in rows)
+    assert all(word in told for word in ("no rank is seen", "--url", "`ranktop doctor`", "`ranktop demo`"))
+    (row,) = draw_grid(replace(verdict(nothing), sample=replace(nothing, sources=())), 100, UNICODE).rows
     assert text(row.line).strip() == "no rank is seen"
     (row,) = draw_grid(verdict(samples.healthy()), 100, UNICODE, keep="nothing", margin=1).rows
     assert text(row.line).strip() == "no rank matches the filter"

@@ -10,7 +10,7 @@ from ranktop.finding import SEVERITIES
 from ranktop.reconcile.verdict import RankVerdict, ServerVerdict, Verdict
 from ranktop.reconcile.wording import counted
 from tui.draw.glyphs import Glyphs
-from tui.draw.spans import Span, TextLine, fit, line, plain
+from tui.draw.spans import Span, TextLine, fit, folded, line, plain
 from tui.views.columns import Look, fitting, header, rank_columns, row, scales, tag_width, unseen_order
 from tui.views.sorting import arranged
 from tui.views.view import UNSORTED, RankTarget, Row, Sort, gone_ranks
@@ -55,10 +55,22 @@ def draw_grid(
             for rank in arranged(ranks, sort, partial(_badness, look))
         )
     if not rows:
-        why = "no rank matches the filter" if verdict.ranks else "no rank is seen"
-        rows.append(Row(_between(margin, fit(line(Span(why, "muted")), width, glyphs.more))))
+        why = folded(_why_empty(verdict), max(20, width))
+        rows += [Row(_between(margin, fit(line(Span(piece, "muted")), width, glyphs.more))) for piece in why]
     titles = fit(header(columns, look, sort), width, glyphs.more)
     return Grid(_between(margin, titles), tuple(rows), unseen_order(every, columns, look, sort))
+
+
+def _why_empty(verdict: Verdict) -> str:
+    if verdict.ranks:
+        return "no rank matches the filter"
+    # A node that is only known through Prometheus says in its sentence why nothing is seen.
+    if verdict.servers or not verdict.sample.sources:
+        return "no rank is seen"
+    return (
+        "no rank is seen: start a server and it appears here, or name one with --url or --pid; `ranktop doctor` says "
+        "what can be seen on this node, and `ranktop demo` shows what there would be to see"
+    )
 
 
 def _between(margin: int, text_line: TextLine) -> TextLine:
