@@ -71,6 +71,8 @@ def test_the_sentence_counts_what_is_wrong_and_what_is_blind() -> None:
     assert verdict.headline == ("3 nodes: 1 at critical, 1 at warn; 1 no exporter; 1 not scraped; incomplete: store b")
     assert verdict.headline_severity == "critical"
     assert fleet_verdict(Fleet(0.0, ROWS), "fleet", "refused").headline == "refused"
+    assert fleet_verdict(Fleet(0.0, ROWS[3:]), "fleet", None).headline == "1 no exporter; 1 not scraped"
+    assert fleet_verdict(Fleet(0.0, ()), "fleet", None).headline == "no node"
     assert fleet_verdict(Fleet(0.0, ROWS[2:3]), "fleet", None).headline_severity is None
 
 

@@ -87,7 +87,9 @@ def fleet_verdict(fleet: Fleet, where: str, problem: str | None) -> Verdict:
     severities = Counter(row.severity for row in fleet.rows if row.severity not in (None, "info"))
     told = [f"{count} at {severity}" for severity in reversed(SEVERITIES) if (count := severities[severity])]
     origins = Counter(row.origin for row in fleet.rows)
-    words = [f"{counted(origins['ranktop'], 'node')}: {', '.join(told) or 'nothing above info'}"]
+    seen = f"{counted(origins['ranktop'], 'node')}: {', '.join(told) or 'nothing above info'}"
+    # Of nodes that are not seen nothing is well.
+    words = [seen] if origins["ranktop"] else [] if fleet.rows else ["no node"]
     words += [f"{origins[origin]} {word}" for origin, word in _ORIGINS.items() if origins[origin]]
     words += [f"incomplete: {plain(warning, 120)}" for warning in fleet.warnings[:1]]
     worst = max((SEVERITIES.index(row.severity) for row in fleet.rows if row.severity), default=-1)
