@@ -32,7 +32,7 @@ def explain(code: str | None, as_json: bool) -> int:
     return 0
 
 
-def known_code(code: str) -> str:
+def known_code(code: str, asked: str = "explain") -> str:
     """The code as the catalogue spells it. UsageProblem with the nearest one for what is none."""
     wanted = code.strip().upper().replace("_", "-")
     if wanted in entries():
@@ -41,7 +41,7 @@ def known_code(code: str) -> str:
     inside = [known for known in entries() if wanted and wanted in known]
     guesses = list(dict.fromkeys([*inside, *near]))[:3]
     hint = f"did you mean {', '.join(guesses)}?" if guesses else "`ranktop explain` lists them"
-    raise UsageProblem(f"explain: {code[:60]!r} is no finding's code ({hint})")
+    raise UsageProblem(f"{asked}: {code[:60]!r} is no finding's code ({hint})")
 
 
 def explain_document(chosen: dict[str, Entry], thresholds: Thresholds) -> dict[str, Any]:

@@ -97,7 +97,7 @@ def test_ascii_rows_are_ascii() -> None:
 
 def test_columns_are_as_wide_as_the_user_says() -> None:
     wanted = ["rank:8", "state:24", "hbm_bar:30", "l2:9"]
-    header, rows, _ = draw_grid(verdict(), 80, UNICODE, wanted=wanted)
+    header, rows, *_ = draw_grid(verdict(), 80, UNICODE, wanted=wanted)
     assert text(header).rstrip() == f"{'rank':<8}  {'state':<24}  {'':<30}  {'L2 %':>9}"
     row = text(rows[0].line)
     assert row.index("ok") == 10
@@ -130,7 +130,7 @@ def test_among_equals_the_first_stays() -> None:
 
 @pytest.mark.parametrize("cells", [60, 71, 120])
 def test_what_is_left_goes_where_the_user_says(cells: int) -> None:
-    header, rows, _ = draw_grid(verdict(), cells, UNICODE, wanted=["rank", "hbm_bar:10+", "l2:+", "state:8"])
+    header, rows, *_ = draw_grid(verdict(), cells, UNICODE, wanted=["rank", "hbm_bar:10+", "l2:+", "state:8"])
     bar, number = divmod(cells - 4 - 10 - 5 - 8 - 3 * 2, 2)
     bar, number = 10 + bar + number, 5 + bar
     assert text(header) == f"{'rank':<4}  {'':<{bar}}  {'L2 %':>{number}}  {'state':<8}"
@@ -259,3 +259,19 @@ def test_a_filter_looks_at_tag_server_and_state(keep: str, left: list[str] | int
     sample = samples.with_pool(samples.healthy(), 3, 132_000_000_000, 24_147_002_880)
     shown = tags(draw_grid(verdict(sample), 160, UNICODE, keep=keep))
     assert shown == left if isinstance(left, list) else len(shown) == left
+
+
+def test_the_legend_tells_the_marks_that_stand_on_this_screen() -> None:
+    whole = samples.healthy()
+    assert draw_grid(verdict(whole), 160, UNICODE).legend == ""
+    gone = draw_grid(verdict(samples.without_rank(whole, 5)), 160, UNICODE)
+    assert any("~" in text(row.line) for row in gone.rows)
+    assert gone.legend == "~ aged value"
+    moved = "rate.load_back"
+    ranks = tuple(
+        replace(rank, groups=(LineGroup(tuple(replace(each, group=each.line == moved) for each in rank.lines)),))
+        for rank in verdict(whole).ranks
+    )
+    of_group = replace(verdict(whole), ranks=ranks)
+    assert draw_grid(of_group, 160, UNICODE).legend == "' value of the group"
+    assert draw_grid(of_group, 80, UNICODE).legend == "", "no room for that column, so nothing is marked"

@@ -34,13 +34,12 @@ class _Places(NamedTuple):
         return self.code + 3
 
 
-def draw_findings_header(verdict: Verdict, width: int, glyphs: Glyphs) -> TextLine:
-    """A thin rule that carries the counts on the left and the legend of marked values on the right."""
+def draw_findings_header(verdict: Verdict, width: int, glyphs: Glyphs, legend: str = "") -> TextLine:
+    """A thin rule that carries the counts on the left and the legend of marked values above it on the right."""
     counts = [Span(f" {number} {_plural(severity, number)} ", severity) for severity, number in finding_counts(verdict)]
     nothing = "no findings" if verdict.sample.sources else "nothing is judged here"
     begin = line(Span(glyphs.rule, "faint"), *(counts or (Span(f" {nothing} ", "muted"),)))
-    legend = "' value of the group " if any(shown.group for rank in verdict.ranks for shown in rank.lines) else ""
-    end = line(Span(f" {legend}" if legend else "", "muted"), Span(glyphs.rule, "faint"))
+    end = line(Span(f" {legend} " if legend else "", "muted"), Span(glyphs.rule, "faint"))
     taken = sum(len(span.text) for span in (*begin, *end))
     return fit(line(*begin, Span(glyphs.rule * max(0, width - taken), "faint"), *end), width, glyphs.more)
 
