@@ -170,13 +170,13 @@ def _mark(text: str, shown: Line) -> str:
 def legend(ranks: Sequence[RankVerdict], columns: Sequence[Column], look: Look) -> str:
     """What the marks mean that stand in these columns; empty where there are none."""
     names = [column.of for column in columns if column.of]
-    is_group = any(rank.line(name).group for name in names for rank in ranks)
-    is_old = any(
-        _is_old(look.aged(rank, rank.line(name)) if name.startswith(_REPORTED) else rank.line(name))
-        for name in names
-        for rank in ranks
-        if rank.line(name).seen is not None
-    )
+    is_group = is_old = False
+    for rank in ranks:
+        is_gone = (rank.server, rank.rank) in look.gone
+        for shown in map(rank.line, names):
+            is_group = is_group or shown.group
+            if not is_old and shown.seen is not None:
+                is_old = _is_old(shown) or (is_gone and shown.line.startswith(_REPORTED))
     return "  ".join([*(["' value of the group"] if is_group else []), *(["~ aged value"] if is_old else [])])
 
 
