@@ -10,6 +10,7 @@ Failures are `SourceError`s: `refused`, `unreachable`, `timeout`, `tls`, `too_bi
 from __future__ import annotations
 
 import math
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -106,7 +107,10 @@ class Prometheus:
         except (requests.exceptions.Timeout, TimeoutError):
             raise self._too_late() from None
         except requests.exceptions.SSLError as problem:
-            raise SourceError(f"{self._shown}: TLS: {_innermost(problem)} (--ca-file?)", "tls") from None
+            raise SourceError(f"{self._shown}: TLS: {_about_tls(str(_innermost(problem)))}", "tls") from None
+        except requests.exceptions.ChunkedEncodingError as problem:
+            said = _said(_innermost(problem))
+            raise SourceError(f"{self._shown}: {said} (is it https there?)", "unreachable") from None
         except requests.exceptions.ConnectionError as problem:
             cause = _innermost(problem)
             if isinstance(cause, TimeoutError | ReadTimeoutError):
@@ -153,6 +157,9 @@ class Prometheus:
         except msgspec.DecodeError:
             said = ""
         advice = _ADVICE.get(status, "its log says why")
+        if status == 401 and (self._access.bearer or self._access.user is not None):
+            sent = "the token" if self._access.bearer else f"the password of {self._access.user!r}"
+            advice = f"{sent} was sent and is not accepted"
         return SourceError(f"{self._shown}: {status} {said[:200] or 'refused'} ({advice})", f"http_{status}")
 
 
@@ -207,6 +214,26 @@ def _innermost(problem: BaseException) -> BaseException:
         if not isinstance(inner, BaseException):
             return problem
         problem = inner
+
+
+def _about_tls(told: str) -> str:
+    """OpenSSL's words, with what to do about them; without its own source line."""
+    told = re.sub(r" \(_ssl\.c:\d+\)$", "", told)
+    return f"{told} ({next((advice for words, advice in _TLS_ADVICE if words in told), 'see its log')})"
+
+
+_TLS_ADVICE = (
+    ("WRONG_VERSION_NUMBER", "is it http there?"),
+    ("RECORD_LAYER_FAILURE", "is it http there?"),
+    ("ostname mismatch", "give the name that the certificate is for"),
+    ("IP address mismatch", "give the name that the certificate is for"),
+    ("expired", "a new certificate is needed there"),
+    ("CERTIFICATE_VERIFY_FAILED", "--ca-file FILE of who signed it"),
+    ("NO_CERTIFICATE_OR_CRL_FOUND", "--ca-file holds no certificate"),
+    ("PEM lib", "--cert-file and --key-file: not a certificate and its key"),
+    ("KEY_VALUES_MISMATCH", "--key-file is not the key of --cert-file"),
+    ("CERTIFICATE_REQUIRED", "--cert-file and --key-file"),
+)
 
 
 def _said(cause: BaseException) -> str:

@@ -55,6 +55,11 @@ MOVES: tuple[Action, ...] = (
     Action("bottom", "end,G", "move_to_end(1)", "to the last row"),
 )
 
+RANKS: tuple[Action, ...] = (
+    Action("rank_before", "<", "choose_rank(-1)", "Budget: the rank before"),
+    Action("rank_after", ">", "choose_rank(1)", "Budget: the next rank"),
+)
+
 TIMES: tuple[Action, ...] = (
     Action("next_breach", "n", "next_breach", "to the next breach"),
     Action("previous_breach", "N", "previous_breach", "to the breach before"),
@@ -82,8 +87,7 @@ ACTIONS: tuple[Action, ...] = (
     Action("open", "enter", "open", "open what is under the cursor; without one, the finding of the sentence", "open"),
     Action("leave", "escape", "leave", "back; takes a filter off"),
     *MOVES,
-    Action("rank_before", "<", "choose_rank(-1)", "Budget: the rank before"),
-    Action("rank_after", ">", "choose_rank(1)", "Budget: the next rank"),
+    *RANKS,
     Action("second_back", "left", "step(-1)", "one second back in time"),
     Action("second_on", "right", "step(1)", "one second on"),
     Action("minute_back", "[", "step(-60)", "one minute back"),

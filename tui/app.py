@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from textual.binding import BindingType
 
+from ranktop.reconcile.verdict import Verdict
 from tui.actions import ACTIONS, VIEWS
 from tui.draw.glyphs import Glyphs
 from tui.keys import bindings
@@ -18,9 +19,10 @@ from tui.tools import NO_TOOLS, Failed, Recorder, Tools
 from tui.viewer import Viewer
 from tui.views.event_detail import EventDetail
 from tui.views.finding_detail import FindingDetail, as_markdown
+from tui.views.line_detail import LineDetail
 from tui.views.rank_detail import RankDetail
 from tui.views.sorting import next_sort
-from tui.views.view import UNSORTED, EventTarget, FindingTarget, Frame, RankTarget, Sort
+from tui.views.view import UNSORTED, EventTarget, FindingTarget, Frame, LineTarget, RankTarget, Sort
 from tui.views.what_if import WhatIf
 
 TICK_SECONDS = 1.0
@@ -61,7 +63,6 @@ class RanktopApp(Viewer):
         self.recorder = recorder
         """The recording under way; whoever runs the app closes it."""
         self._sort = UNSORTED
-        self._rank: RankTarget | None = None
         self._own_trail = OwnTrail()
         self._own: OwnCost | None = None
 
@@ -112,12 +113,15 @@ class RanktopApp(Viewer):
         if target is None:
             return
         if isinstance(target, FindingTarget):
+            self._aim_at(target.finding)
             self._push(FindingDetail(target.finding))
         elif isinstance(target, EventTarget):
             self._push(EventDetail(target.happening))
         elif isinstance(target, RankTarget):
             self._rank = target
             self._push(RankDetail(target))
+        elif isinstance(target, LineTarget):
+            self._push(LineDetail(target))
 
     def action_leave(self) -> None:
         if len(self._stack) > 1:
@@ -126,14 +130,6 @@ class RanktopApp(Viewer):
         else:
             self._filter = ""
         self._draw()
-
-    def action_choose_rank(self, by: int) -> None:
-        shown = self._time.shown()
-        ranks = [RankTarget(rank.server, rank.rank) for rank in shown.ranks] if shown else []
-        if ranks:
-            place = next((index for index, rank in enumerate(ranks) if rank == self._rank), 0)
-            self._rank = ranks[(place + by) % len(ranks)]
-            self._draw()
 
     def action_next_sort(self) -> None:
         self._sort = next_sort(self._sort)
@@ -168,6 +164,9 @@ class RanktopApp(Viewer):
             self._tick()
         else:
             self._draw()
+
+    def _verdict(self) -> Verdict | None:
+        return self._time.shown()
 
     def _now(self) -> float:
         return self._time.now()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tui.actions import LOOKS, MOVES, OPENING, TIMES
+from tui.actions import LOOKS, MOVES, OPENING, RANKS, TIMES
 from tui.keys import Action
 
 FLEET_ACTIONS: tuple[Action, ...] = (
@@ -10,9 +10,10 @@ FLEET_ACTIONS: tuple[Action, ...] = (
     Action("filter", "/", "ask_filter", "filter by node, group, role, model, version or finding", "filter"),
     Action("sort", "s", "next_sort", "sort by the next column", "sort"),
     Action("turn_sort", "S", "turn_sort", "turn the sorting round"),
-    Action("open", "enter", "open", "open what is under the cursor; without one, the finding of the sentence", "open"),
+    Action("open", "enter", "open", "open what is under the cursor; without one, the worst node", "open"),
     Action("leave", "escape", "leave", "back; takes a filter off"),
     *MOVES,
+    *RANKS,
     Action("second_back", "left", "step(-1)", "one cell of the strip back in time", "time"),
     Action("second_on", "right", "step(1)", "one cell on"),
     Action("minute_back", "[", "step(-10)", "ten cells back"),

@@ -26,6 +26,7 @@ from tui.actions import VIEWS
 from tui.app import NOTHING
 from tui.asking import in_thread
 from tui.draw.glyphs import Glyphs
+from tui.eventlog import Happening
 from tui.fleet_actions import FLEET_ACTIONS
 from tui.keys import bindings
 from tui.moment import Moment
@@ -33,11 +34,13 @@ from tui.themes import ThemeColors
 from tui.timeline import Mark, next_breach, previous_breach
 from tui.trails import Trails
 from tui.viewer import Viewer
+from tui.views.event_detail import EventDetail
 from tui.views.finding_detail import FindingDetail
-from tui.views.fleet import FLEET_SORT, FleetView, fleet_verdict, next_fleet_sort
+from tui.views.fleet import FLEET_SORT, FleetView, fleet_verdict, next_fleet_sort, worst_node
+from tui.views.line_detail import LineDetail
 from tui.views.rank_detail import RankDetail
 from tui.views.sorting import next_sort
-from tui.views.view import UNSORTED, FindingTarget, Frame, NodeTarget, RankTarget, Sort, View
+from tui.views.view import UNSORTED, EventTarget, FindingTarget, Frame, LineTarget, NodeTarget, RankTarget, Sort, View
 
 MAX_WAIT_SECONDS = 60.0
 _SPANS_SECONDS = (300.0, 30 * 86400.0)
@@ -107,7 +110,7 @@ class FleetApp(Viewer):
     def _use(self, reading: Reading) -> None:
         shown = self._reading.node if self._reading is not None else None
         if (reading.node and reading.node.instance) != (shown and shown.instance):
-            self._stack, self._trails = [VIEWS[0]], Trails()
+            self._stack, self._trails, self._rank = [VIEWS[0]], Trails(), None
             self._main.forget_cursor()
         self._reading = reading
         if reading.verdict is not None and self._when is None:
@@ -123,44 +126,66 @@ class FleetApp(Viewer):
         verdict, view = self._shown()
         opened = reading is not None and reading.node is not None
         sort = self._node_sort if opened else self._fleet_sort
-        frame = Frame(verdict, main.size.width, self._glyphs, self._trails, sort, self._filter)
-        mode = "live" if self._when is None else f"paused -{duration(max(0.0, self._wall() - self._when))}"
-        moment = Moment(mode, self._now())
+        frame = Frame(verdict, main.size.width, self._glyphs, self._trails, sort, self._filter, self._rank)
+        moment = Moment(self._mode(), self._now())
         if reading is not None:
+            frame = frame._replace(events=_happenings(reading))
             moment = moment._replace(span=reading.span, marks=_marks(reading))
         main.show(frame, view, moment)
         main.show_keys(self._view_keys() if opened else [], self._short_keys(), self._stack[0].name)
+
+    def _mode(self) -> str:
+        """What is not of now does not say live."""
+        if self._when is not None:
+            return f"paused -{duration(max(0.0, self._wall() - self._when))}"
+        if self._problem is None:
+            return "live"
+        return "no answer" if self._reading is None else "stale"
 
     def _shown(self) -> tuple[Verdict, View]:
         reading, problem = self._reading, self._trouble()
         if reading is None or reading.verdict is None:
             fleet = Fleet(self._wall(), ()) if reading is None else reading.fleet
-            view = self._stack[-1] if len(self._stack) > 1 else FleetView(fleet, self._scope.group)
-            verdict = fleet_verdict(fleet, self._where, problem)
-            return replace(verdict, headline="asking") if reading is None and problem is None else verdict, view
+            unknown = problem or (f"asking {self._where}" if reading is None else None)
+            view = self._stack[-1] if len(self._stack) > 1 else FleetView(fleet, self._scope.group, unknown)
+            verdict = fleet_verdict(fleet, self._where, unknown)
+            return verdict if problem or reading else replace(verdict, headline_severity=None), view
         verdict = reading.verdict
         if problem is not None:
             verdict = replace(verdict, headline=problem, headline_severity="warn")
         return verdict, self._stack[-1]
 
     def _trouble(self) -> str | None:
-        """What came back, how old the picture is, when it is tried again."""
+        """Of when the picture is, which the narrowest screen must show; what came back; when it is tried again."""
         if self._problem is None:
             return None
-        age = f"; shown is {time_of_day(self._reading.at_unix_seconds)}" if self._reading is not None else ""
-        return f"{self._problem}{age}; tried again within {self._wait_seconds():.0f} s"
+        shown = f"shown is {time_of_day(self._reading.at_unix_seconds)}: " if self._reading is not None else ""
+        return f"{shown}{self._problem}; tried again within {self._wait_seconds():.0f} s"
 
     def action_open(self) -> None:
-        target = self._main.chosen() or self._headline_target()
+        target = self._main.chosen() or self._worst_node() or self._headline_target()
         if target is None:
             return
         if isinstance(target, FindingTarget):
+            self._aim_at(target.finding)
             self._push(FindingDetail(target.finding))
+        elif isinstance(target, EventTarget):
+            self._push(EventDetail(target.happening))
         elif isinstance(target, RankTarget):
+            self._rank = target
             self._push(RankDetail(target))
-        elif isinstance(target, NodeTarget) and self._reading is not None:
+        elif isinstance(target, LineTarget):
+            self._push(LineDetail(target))
+        elif self._reading is not None:
             self._node = next((row for row in self._reading.fleet.rows if row.instance == target.instance), None)
             self._wake.set()
+
+    def _worst_node(self) -> NodeTarget | None:
+        """What Enter opens in the overview where no row is chosen, and something is wrong with a node."""
+        reading = self._reading
+        if reading is None or reading.node is not None or len(self._stack) > 1:
+            return None
+        return worst_node(reading.fleet, self._filter)
 
     def action_leave(self) -> None:
         if len(self._stack) > 1:
@@ -219,6 +244,9 @@ class FleetApp(Viewer):
     def action_refresh_now(self) -> None:
         self._wake.set()
 
+    def _verdict(self) -> Verdict | None:
+        return self._reading.verdict if self._reading is not None else None
+
     def _now(self) -> float:
         return self._when if self._when is not None else self._wall()
 
@@ -226,6 +254,20 @@ class FleetApp(Viewer):
         self._when = None if when is None else min(when, self._wall())
         self._wake.set()
         self._draw()
+
+
+def _happenings(reading: Reading) -> tuple[Happening, ...]:
+    """What the Events view has here: how the worst severity changed, and where the rest is."""
+    where = "fleet" if reading.node is None else reading.node.instance
+    began, *changes = reading.changes
+    told = "log and findings stay there: run `ranktop` on it"
+    return (
+        Happening(began.at_unix_seconds, "strip", where, told, "muted"),
+        *(
+            Happening(at, "worst", where, severity or "nothing above info, or not scraped", severity or "muted")
+            for at, severity in changes
+        ),
+    )
 
 
 def _marks(reading: Reading) -> tuple[Mark, ...]:

@@ -16,7 +16,9 @@ from textual.events import Event, Key, Resize
 from textual.screen import Screen
 from textual.scrollbar import ScrollBar, ScrollBarRender
 
+from ranktop.finding import Finding
 from ranktop.printable import printable
+from ranktop.reconcile.verdict import Verdict
 from tui.actions import SHOW_VIEWS, VIEWS
 from tui.draw.glyphs import ASCII, Glyphs
 from tui.keys import Action, bindings, rebound, short_keys, shown_keys, view_keys
@@ -27,7 +29,7 @@ from tui.screens.main import MainScreen
 from tui.signals import mind_signals
 from tui.terminal.held import HeldApp
 from tui.themes import ThemeColors
-from tui.views.view import Target, View
+from tui.views.view import FindingTarget, RankTarget, Target, View
 from tui.widgets.ask import Ask
 from tui.widgets.lines import AsciiBar
 
@@ -58,6 +60,8 @@ class Viewer(HeldApp):
         self._main = MainScreen(self._palette, glyphs)
         self._stack: list[View] = [VIEWS[0]]
         self._filter = ""
+        self._rank: RankTarget | None = None
+        """The rank that was chosen last."""
 
     def _fatal_error(self) -> None:
         """A defect of our own. Textual would print the local variables, which hold what was read, as it came."""
@@ -66,6 +70,10 @@ class Viewer(HeldApp):
     @abstractmethod
     def _draw(self) -> None:
         """Draw everything anew."""
+
+    @abstractmethod
+    def _verdict(self) -> Verdict | None:
+        """What is shown of one node; None where there is none."""
 
     @abstractmethod
     def _now(self) -> float:
@@ -153,7 +161,25 @@ class Viewer(HeldApp):
 
         return run
 
+    def _aim_at(self, finding: Finding) -> None:
+        """What is looked at next is of the rank that the finding is of."""
+        if finding.server is not None and finding.ranks:
+            self._rank = RankTarget(finding.server, finding.ranks[0])
+
+    def action_choose_rank(self, by: int) -> None:
+        verdict = self._verdict()
+        ranks = [RankTarget(rank.server, rank.rank) for rank in verdict.ranks] if verdict else []
+        if ranks:
+            place = next((index for index, rank in enumerate(ranks) if rank == self._rank), 0)
+            self._rank = ranks[(place + by) % len(ranks)]
+            self._draw()
+
     def action_show_view(self, name: str) -> None:
+        target = self._main.chosen() or (self._main.headline_target() if self._rank is None else None)
+        if isinstance(target, RankTarget):
+            self._rank = target
+        elif isinstance(target, FindingTarget):
+            self._aim_at(target.finding)
         self._stack = [next(view for view in VIEWS if view.name == name)]
         self._main.forget_cursor()
         self._draw()

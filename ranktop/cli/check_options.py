@@ -25,7 +25,7 @@ def codes_of(words: tuple[str, ...]) -> frozenset[str] | None:
                 raise UsageProblem(f"--only {word}: no code matches (`ranktop explain` lists them)")
             found |= matching
         elif word:
-            found.add(known_code(word))
+            found.add(known_code(word, "check: --only"))
     return frozenset(found) if found else None
 
 

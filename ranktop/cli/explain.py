@@ -32,7 +32,7 @@ def explain(code: str | None, as_json: bool) -> int:
     return 0
 
 
-def known_code(code: str) -> str:
+def known_code(code: str, asked: str = "explain") -> str:
     """The code as the catalogue spells it. UsageProblem with the nearest one for what is none."""
     wanted = code.strip().upper().replace("_", "-")
     if wanted in entries():
@@ -41,7 +41,7 @@ def known_code(code: str) -> str:
     inside = [known for known in entries() if wanted and wanted in known]
     guesses = list(dict.fromkeys([*inside, *near]))[:3]
     hint = f"did you mean {', '.join(guesses)}?" if guesses else "`ranktop explain` lists them"
-    raise UsageProblem(f"explain: {code[:60]!r} is no finding's code ({hint})")
+    raise UsageProblem(f"{asked}: {code[:60]!r} is no finding's code ({hint})")
 
 
 def explain_document(chosen: dict[str, Entry], thresholds: Thresholds) -> dict[str, Any]:
@@ -78,7 +78,7 @@ def _list() -> Iterator[str]:
 def _entry(code: str, entry: Entry, thresholds: Thresholds) -> Iterator[str]:
     yield f"{code}  ({' or '.join(entry.severity)})"
     yield ""
-    yield textwrap.fill(entry.rule, _WIDTH)
+    yield textwrap.fill(entry.rule, _WIDTH, break_on_hyphens=False)
     values = in_force(entry, thresholds)
     if values:
         yield ""
@@ -90,7 +90,9 @@ def _entry(code: str, entry: Entry, thresholds: Thresholds) -> Iterator[str]:
         yield f"  {name} = {_value(value)}{changed}"
     yield ""
     for label, text in (("inputs", entry.inputs), ("sources", entry.sources), ("example", entry.example)):
-        yield textwrap.fill(text, _WIDTH, initial_indent=f"{label:<9}", subsequent_indent=" " * 9)
+        yield textwrap.fill(
+            text, _WIDTH, initial_indent=f"{label:<9}", subsequent_indent=" " * 9, break_on_hyphens=False
+        )
 
 
 def _value(value: float | int | None) -> str:

@@ -25,6 +25,7 @@ from ranktop.plan import (
     parse_launch,
 )
 from ranktop.plan.models import MAX_CONFIG_BYTES
+from ranktop.plan.plan import PlanError
 from ranktop.plan.words import MAX_TEXT_CHARS
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -120,7 +121,13 @@ def _launch(words: tuple[str, ...], command: str) -> LaunchRequest:
         return launch_from_fields(parse_server_args(text.partition("server_args=")[2]), "log")
     if text.lstrip().startswith("{"):
         return _from_report(text, command)
-    return parse_launch(text or words)
+    request = parse_launch(text or words)
+    typed = text or " ".join(words)
+    if not (request.flags or request.unknown_flags or "sglang" in typed):
+        raise UsageProblem(
+            f"{command}: no launch of SGLang in {typed[:80]!r} (like python -m sglang.launch_server --tp 8 ...)"
+        )
+    return request
 
 
 def _from_report(text: str, command: str) -> LaunchRequest:
@@ -143,4 +150,7 @@ def _model(name: str | None, config: str | None) -> ModelFacts | None:
             data = file.read(MAX_CONFIG_BYTES + 1)
     except OSError as error:
         raise UsageProblem(f"--model-config {config}: {error.strerror} (give the model's config.json)") from None
-    return model_from_config(data, name)
+    try:
+        return model_from_config(data, name)
+    except PlanError as problem:
+        raise UsageProblem(f"--model-config {config}: {problem}") from None

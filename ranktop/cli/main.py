@@ -58,6 +58,17 @@ class LazyGroup(click.Group):
         with uncollected():
             return getattr(importlib.import_module(f"ranktop.cli.{cmd_name}"), cmd_name)
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] not in COMMANDS and not ctx.resilient_parsing:
+            import difflib
+
+            # Click suggests from commands that it holds, and here it holds none.
+            near = difflib.get_close_matches(args[0], COMMANDS, n=1)
+            ctx.fail(f"No such command {args[0]!r}." + (f" Did you mean {near[0]!r}?" if near else ""))
+        return super().resolve_command(ctx, args)
+
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         found = super().shell_complete(ctx, incomplete)
         watch = self.get_command(ctx, "watch") if incomplete.startswith("-") else None
@@ -102,6 +113,8 @@ def run(arguments: Sequence[str]) -> int:
     except click.exceptions.NoArgsIsHelpError as usage:
         usage.show()
         return USAGE
+    except click.UsageError as problem:
+        return _fail(_usage(problem), USAGE)
     except click.ClickException as problem:
         return _fail(problem.format_message(), USAGE)
     except (UsageProblem, PlanError) as problem:
@@ -125,6 +138,14 @@ def _with_default_command(arguments: Sequence[str]) -> list[str]:
     if not first or first.startswith("-"):
         return ["watch", *arguments]
     return list(arguments)
+
+
+def _usage(problem: click.UsageError) -> str:
+    """Of which command, and where its options are."""
+    command = problem.ctx.command_path if problem.ctx is not None else "ranktop"
+    what = command.partition(" ")[2]
+    message = problem.format_message().rstrip(".")
+    return f"{what}: {message} (see `{command} --help`)" if what else f"{message} (see `ranktop --help`)"
 
 
 def _fail(message: str, code: int) -> int:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from ranktop.finding import Finding
 from ranktop.plan import GB, GIB, Plan, RankPlan
+from ranktop.plan.field_names import KNOWN_FIELDS
 from ranktop.plan.fit import Fit
 from ranktop.plan.hostrules import Allowance
 from ranktop.plan.machine import Machine, needed_bytes, node_of_ranks, pool_bytes
@@ -70,7 +71,7 @@ def _head(plan: Plan) -> Iterator[str]:
     ]
     exact = "" if plan.sglang.exact else f" (computed as {plan.sglang.profile})"
     title = f"{plan.model.name}  SGLang {plan.sglang.version}{exact}  {launch.role}  {' '.join(sizes)}"
-    yield from textwrap.wrap(title, _WIDTH, subsequent_indent="  ", drop_whitespace=True)
+    yield from _folded(title, subsequent_indent="  ")
     if not launch.hicache:
         yield "HiCache is off: no host pools"
         return
@@ -187,7 +188,7 @@ def _machine_block(plan: Plan, machine: Machine, allowance: Allowance, unread: S
             nodes = ", ".join(map(str, machine.allowed_nodes))
             yield _row("allowed", f"{machine.allowed_cpus} CPUs; memory of node {nodes}", None)
     for text in unread:
-        yield from textwrap.wrap(f"not read: {text}", _WIDTH, initial_indent="  ", subsequent_indent="    ")
+        yield from _folded(f"not read: {text}", initial_indent="  ", subsequent_indent="    ")
 
 
 def _memory_nodes(plan: Plan, machine: Machine) -> Iterator[str]:
@@ -211,16 +212,25 @@ def _layer_block(plan: Plan) -> Iterator[str]:
     split = plan.layer_split
     yield (f"LayerSplit: {split.max_owned} owned + 1 scratch of {plan.model.layers} layers")
     text = "  ".join(f"CP{index} [{start},{end})" for index, (start, end) in enumerate(split.ranges))
-    yield from textwrap.wrap(text, _WIDTH, initial_indent="  ", subsequent_indent="  ")
+    yield from _folded(text, initial_indent="  ", subsequent_indent="  ")
     yield f"  at most {split.reduction_percent:.4f} % less L1, scratch included"
 
 
 def _launch_lines(plan: Plan) -> list[str]:
     launch = plan.launch
     lines = [f"assumed  {text}" for text in launch.assumed]
-    lines += [f"unknown  {flag}" for flag in launch.unknown_flags]
+    lines += [f"unknown  {flag}{_meant(flag)}" for flag in launch.unknown_flags]
     lines += [f"{row.verdict}  {row.rule}: {row.message}" for row in plan.eligibility if row.finding is None]
     return lines
+
+
+def _meant(flag: str) -> str:
+    """The flag of SGLang that is spelled much like it: SGLang itself refuses the one that was typed."""
+    import difflib
+
+    name = flag.partition("=")[0].removeprefix("--").replace("-", "_")
+    near = difflib.get_close_matches(name, KNOWN_FIELDS, n=1, cutoff=0.8)
+    return f" (did you mean --{near[0].replace('_', '-')}?)" if flag.startswith("--") and near else ""
 
 
 def finding_lines(findings: Sequence[Finding], fit: Fit | None) -> Iterator[str]:
@@ -243,7 +253,7 @@ def _section(title: str, lines: Sequence[str]) -> Iterator[str]:
     yield title
     for line in lines:
         indent = 4 if line.startswith("- ") else 11
-        yield from textwrap.wrap(line, _WIDTH, initial_indent="  ", subsequent_indent=" " * indent)
+        yield from _folded(line, initial_indent="  ", subsequent_indent=" " * indent)
 
 
 def _title(text: str) -> str:
@@ -259,3 +269,10 @@ def _row(label: str, how: str, size: int | None) -> str:
     digits = 2 if size is None or size == 0 or abs(size) >= GB // 10 else 4
     amounts = "" if size is None else f"{size / GB:>{_AMOUNT},.{digits}f}{size / GIB:>{_AMOUNT},.{digits}f}"
     return f"  {label:<{_LABEL}}{how:<{_HOW}}{amounts}".rstrip()
+
+
+def _folded(text: str, initial_indent: str = "", subsequent_indent: str = "") -> list[str]:
+    """Cut at blanks alone: a flag that ends in a hyphen is none."""
+    return textwrap.wrap(
+        text, _WIDTH, initial_indent=initial_indent, subsequent_indent=subsequent_indent, break_on_hyphens=False
+    )

@@ -77,7 +77,7 @@ def seq_range(recording: Recording, since: str | None, until: str | None) -> tup
         raise UsageProblem(str(problem)) from problem
     if end < start or start > t1 or end < t0:
         raise NothingToLookAt(
-            f"{recording.path}: nothing was recorded between these times (it has {span_text(t0, t1)})"
+            f"{recording.path}: nothing was recorded from {span_text(start, end)} (it has {span_text(t0, t1)})"
         )
     first, last = recording.seq_at(start), recording.seq_at(end)
     if start > t0 and recording.sample(first).at_unix_seconds < start:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 
@@ -25,5 +26,10 @@ def serve(host: str, port: int, arguments: tuple[str, ...]) -> int:
     if host not in _LOCAL:
         click.echo(f"ranktop: serve: {host}:{port} has no login: whoever reaches it sees this node", err=True)
     command = shlex.join([sys.executable, "-m", "ranktop.cli", "watch", *arguments])
-    Server(command, host=host, port=port, title="ranktop").serve()
+    try:
+        Server(command, host=host, port=port, title="ranktop").serve()
+    except OSError as problem:
+        # asyncio says it in a sentence of its own, with the number in front of it.
+        why = os.strerror(problem.errno) if problem.errno and problem.errno > 0 else problem.strerror or str(problem)
+        raise UsageProblem(f"serve: cannot listen on {host}:{port}: {why} (another --host or --port)") from problem
     return OK

@@ -85,4 +85,6 @@ def look_back(
         if changes[-1].severity != loud:
             changes.append(Change(at, loud))
         last = at
+    if last is not None and end - last > 1.5 * step and changes[-1].severity is not None:
+        changes.append(Change(last + step, None))
     return tuple(changes)

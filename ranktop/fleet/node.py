@@ -193,24 +193,28 @@ def _whole(value: float | None) -> int | None:
 
 
 def bare_verdict(row: NodeRow, at_unix_seconds: float) -> Verdict:
-    """A node without an exporter: what SGLang's own series say, and that there is no more."""
-    requests = (("requests.running", row.running_requests), ("requests.queued", row.queued_requests))
+    """A node without an exporter: what SGLang's own series say, and that there is no more.
+
+    Of one whose exporter is gone nothing is told: what was seen of it before is not of this moment.
+    """
+    is_gone = row.origin != "sglang"
+    told = () if is_gone else (("requests.running", row.running_requests), ("requests.queued", row.queued_requests))
     return Verdict(
         sample=Sample(at_unix_seconds, at_unix_seconds, row.instance),
         servers=(),
         node=NodeVerdict(
             tuple(
                 Line(name, unit="count", seen=seen, status="ok", source="reported")
-                for name, seen in requests
+                for name, seen in told
                 if seen is not None
             )
         ),
         ranks=(),
-        tiers=row.tiers,
+        tiers=TierShares(detail="not scraped") if is_gone else row.tiers,
         transfers=TransferRates(),
         findings=(),
-        headline="no exporter of ranktop on this node: tiers and service from SGLang's own series, no plan, no findings"
-        if row.origin == "sglang"
-        else "its exporter has not been scraped at this time",
+        headline="not scraped at this time: is the node up, and `ranktop exporter` on it?"
+        if is_gone
+        else "no exporter of ranktop on this node: tiers and service from SGLang's own series, no plan, no findings",
         headline_severity="warn",
     )

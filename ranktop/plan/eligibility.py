@@ -65,7 +65,23 @@ def _flag_rows(request: LaunchRequest, profile: Profile) -> list[Eligibility]:
         for field, since in FIRST_VERSION.items()
         if request.flags.get(field) and version < version_key(since)
     ]
+    rows += _sizes_of_nothing(request)
     return rows + [row for flag in request.dated_flags if (row := _dated_row(flag, version)) is not None]
+
+
+def _sizes_of_nothing(request: LaunchRequest) -> list[Eligibility]:
+    """A size of host pools that are not asked for. No finding: who rolls L2 back may well leave it in the line.
+
+    A decode server has host pools for retracted requests without HiCache (0.5.23).
+    """
+    flags = request.flags
+    if flags.get("enable_hierarchical_cache") or flags.get("disaggregation_mode") == "decode":
+        return []
+    return [
+        Eligibility(flag_name(field), "ignored", "does nothing without --enable-hierarchical-cache")
+        for field in ("hicache_size", "hicache_ratio")
+        if flags.get(field)
+    ]
 
 
 def _dated_row(flag: str, version: tuple[int, ...]) -> Eligibility | None:

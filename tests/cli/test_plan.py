@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from ranktop.cli.main import run
+from ranktop.plan import compute_plan, parse_launch
 
 LAUNCH = (
     "python -m sglang.launch_server --tp 8 --enable-hierarchical-cache --hicache-size 120 --kv-cache-dtype fp8_e4m3"
@@ -217,6 +218,7 @@ BAD: list[tuple[tuple[str, ...], str]] = [
     (("--sweep", "frobnicate", "--", "--tp", "1"), "--sweep 'frobnicate'"),
     (("--sweep", "tp-size=2,x", "--", "--tp", "1"), "--tp-size 'x'"),
     (("--", '{"tp_size": '), "JSON"),
+    (("--", "vllm", "serve", "x"), "no launch of SGLang in 'vllm serve x'"),
 ]
 
 
@@ -236,7 +238,9 @@ def test_bad_configs_are_one_line(capsys: pytest.CaptureFixture[str], tmp_path: 
     path = tmp_path / "config.json"
     path.write_bytes(content)
     assert run(["plan", "--model-config", str(path), "--", "--tp", "1"]) == 2
-    assert capsys.readouterr().err.count("\n") == 1
+    told = capsys.readouterr().err
+    assert told.count("\n") == 1
+    assert str(path) in told
 
 
 def test_model_config(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -315,3 +319,24 @@ def test_plan_imports_no_screen_no_nvml_no_http() -> None:
     )
     done = subprocess.run([sys.executable, "-I", "-c", script], capture_output=True, text=True, check=True)
     assert done.stderr.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("--tp 8 --hicache-size 120", "ignored  --hicache-size: does nothing without --enable-hierarchical-cache"),
+        ("--tp 8 --hicach-size 120", "unknown  --hicach-size=120 (did you mean --hicache-size?)"),
+        ("--tp 8 --quite-another", "unknown  --quite-another"),
+    ],
+)
+def test_what_is_easily_got_wrong_is_said(capsys: pytest.CaptureFixture[str], words: str, told: str) -> None:
+    assert run(["plan", "--", *words.split()]) == 0
+    shown = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    assert " ".join(told.split()) in " ".join(shown)
+    assert ("did you mean" in " ".join(shown)) == ("did you mean" in told)
+
+
+def test_a_size_with_hicache_or_on_a_decode_server_does_something() -> None:
+    for more in ("--enable-hierarchical-cache", "--disaggregation-mode decode"):
+        plan = compute_plan(parse_launch(f"--tp 8 --hicache-size 120 {more}"))
+        assert not any(row.rule == "--hicache-size" for row in plan.eligibility)

@@ -176,3 +176,10 @@ def test_secrets_of_a_given_launch_are_not_recorded(tmp_path: Path) -> None:
     assert b"s3cret" not in path.read_bytes()
     with Recording(str(path)) as recording:
         assert '"tp_size":8' in recording.meta["given_launch"]
+
+
+def test_a_range_outside_says_which_times_were_looked_for(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.run(["export", str(path), "--from", "2026-09-22T10:00:00+00:00"]) == 3
+    told = capsys.readouterr().err
+    assert "nothing was recorded from 2026-09-22T10:00:00.000Z to " in told
+    assert "(it has 2026-09-21T14:13:20.000Z to " in told

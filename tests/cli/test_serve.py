@@ -57,5 +57,20 @@ def test_an_open_address_is_warned_about() -> None:
     assert "has no login" in line
 
 
+@pytest.mark.parametrize(
+    ("host", "why"), [("127.0.0.1", "Address already in use"), ("192.0.2.1", "Cannot assign"), ("no.such.host", "")]
+)
+def test_an_address_that_cannot_be_listened_on_is_one_line(host: str, why: str) -> None:
+    pytest.importorskip("textual_serve")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = ranktop("serve", "--host", host, "--port", str(port))
+    assert done.returncode == 2
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith(f"ranktop: serve: cannot listen on {host}:{port}: {why}")
+    assert last.endswith("(another --host or --port)")
+    assert "Traceback" not in done.stderr
+
+
 def test_help_says_that_there_is_no_login() -> None:
     assert "no login" in ranktop("serve", "--help").stdout

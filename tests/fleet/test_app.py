@@ -87,7 +87,7 @@ async def test_it_shows_the_worst_node_first_and_nodes_without_exporter_as_such(
         text = await until(pilot, app, "node-b")
     assert text.index("node-b:9472") < text.index("node-a:9472")
     assert "sorted by severity, worst first" in text
-    assert "1 breach on 2 nodes; 1 no exporter" in text
+    assert "2 nodes: 1 at breach; 1 no exporter" in text
     assert "HOST-POOL-OVER" in text
     assert "cluster x  2 nodes" in text
     (bare,) = [row for row in text.splitlines() if "node-c:30000" in row]
@@ -144,7 +144,7 @@ async def test_back_in_time_there_was_nothing_and_live_is_as_before(url: str) ->
     async with app.run_test(size=(160, 40)) as pilot:
         await until(pilot, app, "node-b")
         await pilot.press("t", *"-2h", "enter")
-        text = await until(pilot, app, "no node here")
+        text = await until(pilot, app, "no series of ranktop or SGLang at this time")
         assert "paused -2h" in text
         await pilot.press("space")
         assert "live" in await until(pilot, app, "node-b")
@@ -156,6 +156,8 @@ async def test_a_server_that_is_away_is_said_and_keys_stay_live(kind: str) -> No
         app = make_app(silent if kind == "hanging" else closed_port(), timeout_seconds=0.5)
         async with app.run_test(size=(160, 40)) as pilot:
             text = await until(pilot, app, "tried again within")
+            assert text.splitlines()[0].endswith(" no answer")
+            assert "no node" not in text
             assert ("refused" if kind == "closed" else "no complete answer within 0.5 s") in text
             await pilot.press("question_mark")
             assert isinstance(app.screen, HelpScreen)
@@ -171,6 +173,37 @@ async def test_it_recovers_alone(url: str) -> None:
         await until(pilot, app, "tried again within")
         app._source = good
         assert "tried again" not in await until(pilot, app, "node-b")
+
+
+@real
+async def test_enter_without_a_cursor_opens_the_worst_node_and_budget_its_wrong_rank(url: str) -> None:
+    app = make_app(url)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await until(pilot, app, "node-b")
+        await pilot.press("enter")
+        text = await until(pilot, app, "TP7")
+        assert "node-b:9472" in text
+        await pilot.press("2")
+        text = await until(pilot, app, "host.primary")
+        assert " TP3  " in text
+        assert "132.00 GB" in text
+        await pilot.press(">")
+        await until(pilot, app, " TP4  ")
+        await pilot.press("8")
+        await until(pilot, app, "run `ranktop` on it")
+
+
+@real
+async def test_a_picture_without_newer_answers_is_not_called_live(url: str) -> None:
+    app = make_app(url)
+    async with app.run_test(size=(80, 24)) as pilot:
+        text = await until(pilot, app, "node-b")
+        assert text.splitlines()[0].endswith(" live")
+        app._source = Prometheus(Access(closed_port()))
+        text = await until(pilot, app, "shown is ")
+        assert text.splitlines()[0].endswith(" stale")
+        assert "node-b" in text
+        assert "tried again within" in text, "whole below the nodes"
 
 
 class Drifted:

@@ -78,6 +78,13 @@ def test_a_body_that_never_ends_its_promise() -> None:
         assert failure(url, 0.5).code in ("unreachable", "bad_answer", "timeout")
 
 
+def test_http_where_https_was_asked_for_is_said() -> None:
+    with answering(200, b"{}") as url:
+        told = failure(url.replace("http:", "https:"))
+    assert told.code == "tls"
+    assert str(told).endswith("(is it http there?)")
+
+
 def test_no_retries() -> None:
     asked: list[str] = []
 
@@ -138,6 +145,17 @@ def test_a_real_server_behind_tls_and_users(tmp_path: Path) -> None:
         with pytest.raises(SourceError) as wrong:
             Prometheus(replace(access, password="shut")).instant("vector(1)")
         assert wrong.value.code == "http_401"
+        assert "the password of 'ann' was sent and is not accepted" in str(wrong.value)
+        for given, advice in (
+            ({"ca_file": None}, "--ca-file FILE of who signed it"),
+            ({"cert_file": str(tmp_path / "web.yml")}, "--cert-file and --key-file: not a certificate and its key"),
+            ({"url": url.replace("127.0.0.1", "localhost")}, "give the name that the certificate is for"),
+        ):
+            with pytest.raises(SourceError) as refused:
+                Prometheus(replace(access, **given)).instant("vector(1)")
+            assert refused.value.code == "tls"
+            assert str(refused.value).endswith(f"({advice})")
+            assert "_ssl.c" not in str(refused.value)
         with pytest.raises(SourceError) as untrusted:
             Prometheus(replace(access, ca_file=None)).instant("vector(1)")
         assert untrusted.value.code == "tls"

@@ -13,7 +13,7 @@ from ranktop.fleet.queries import Scope, ScopeError, node_query, overview_query
 from ranktop.fleet.read import Wanted, strip_span
 from ranktop.fleet.rows import NodeRow, OpenFinding, ServerFacts, exporter_rows, sglang_rows
 from ranktop.fleet.source import Answer, Row, Track
-from ranktop.reconcile.verdict import Verdict
+from ranktop.reconcile.verdict import TierShares, Verdict
 from support import fleet
 
 
@@ -53,6 +53,10 @@ def test_a_verdict_comes_back_as_far_as_it_was_exported(before: Verdict) -> None
 def test_no_series_no_verdict() -> None:
     assert node_verdict([], "a:1", 0.0) is None
     assert "no exporter" in bare_verdict(NodeRow("a:1", "sglang"), 5.0).headline
+    gone = bare_verdict(NodeRow("a:1", "gone", tiers=TierShares(0.5), running_requests=3), 5.0)
+    assert gone.headline == "not scraped at this time: is the node up, and `ranktop exporter` on it?"
+    assert gone.tiers.device_hit is None, "what was before is not of this moment"
+    assert gone.node.line("requests.running").seen is None
 
 
 def test_ranks_come_in_the_order_of_their_numbers() -> None:
@@ -194,6 +198,8 @@ def test_changes_of_severity_over_time_and_gaps() -> None:
     changes = look_back(told, Scope(), 0, 100, 10)
     assert changes == ((0, None), (20, "breach"), (40, None), (80, "breach"), (90, "warn"))
     assert look_back(Told(), Scope(), 0, 100, 10) == ((0, None),)
+    gone = look_back(Told((0, 3), (10, 3), (20, 3)), Scope(), 0, 100, 10)
+    assert gone == ((0, None), (0, "breach"), (30, None)), "gone now: not in breach until now"
 
 
 def test_the_strip_ends_now_and_stays_while_one_looks_back() -> None:

@@ -13,7 +13,7 @@ from ranktop.reconcile.verdict import TierShares
 from tui.draw.glyphs import ASCII, UNICODE
 from tui.draw.spans import width as width_of
 from tui.trails import Trails
-from tui.views.fleet import FLEET_SORT, FleetView, arranged_nodes, fleet_verdict, next_fleet_sort
+from tui.views.fleet import FLEET_SORT, FleetView, arranged_nodes, fleet_verdict, next_fleet_sort, worst_node
 from tui.views.view import Frame, NodeTarget, Sort
 
 ROWS = (
@@ -68,9 +68,11 @@ def test_groups_stand_together_and_the_worst_leads() -> None:
 
 def test_the_sentence_counts_what_is_wrong_and_what_is_blind() -> None:
     verdict = fleet_verdict(Fleet(0.0, ROWS, warnings=("store b",)), "fleet", None)
-    assert verdict.headline == ("1 critical, 1 warn on 3 nodes; 1 no exporter; 1 not scraped; incomplete: store b")
+    assert verdict.headline == ("3 nodes: 1 at critical, 1 at warn; 1 no exporter; 1 not scraped; incomplete: store b")
     assert verdict.headline_severity == "critical"
     assert fleet_verdict(Fleet(0.0, ROWS), "fleet", "refused").headline == "refused"
+    assert fleet_verdict(Fleet(0.0, ROWS[3:]), "fleet", None).headline == "1 no exporter; 1 not scraped"
+    assert fleet_verdict(Fleet(0.0, ()), "fleet", None).headline == "no node"
     assert fleet_verdict(Fleet(0.0, ROWS[2:3]), "fleet", None).headline_severity is None
 
 
@@ -90,6 +92,34 @@ def test_sorting_goes_round_and_missing_values_come_last() -> None:
 )
 def test_the_filter(wanted: str, nodes: int) -> None:
     assert len(arranged_nodes(ROWS, FLEET_SORT, wanted)) == nodes
+
+
+def test_the_worst_node_is_what_the_sentence_is_of() -> None:
+    assert worst_node(Fleet(0.0, ROWS)) == NodeTarget("node-b:9472")
+    assert worst_node(Fleet(0.0, ROWS), "numa-remote") == NodeTarget("node-a:9472")
+    assert worst_node(Fleet(0.0, ())) is None
+
+
+def test_no_node_says_why() -> None:
+    assert any("no node matches the filter" in row for row in drawn(filter="nothing"))
+    assert any("does this Prometheus scrape `ranktop exporter`" in row for row in drawn(()))
+
+
+def test_trouble_is_whole_on_a_narrow_screen() -> None:
+    told = "shown is 10:59:42: http://prometheus:9090: no complete answer within 5 s (busy, or a wrong address); again"
+    seen = Fleet(0.0, ROWS)
+    for width, is_below in ((80, True), (160, False)):
+        page = FleetView(seen, "cluster", told).draw(
+            Frame(fleet_verdict(seen, "fleet", told), width, UNICODE, Trails(), FLEET_SORT)
+        )
+        text = " ".join("".join(span.text for span in row.line).strip() for row in page.rows)
+        assert (told in text) == is_below
+
+
+def test_memory_that_is_nearly_gone_is_not_zero() -> None:
+    few = NodeRow("node-a:9472", "ranktop", host_available_bytes=146e6)
+    (line,) = [line for line in drawn((few,)) if "node-a" in line]
+    assert " 0.15" in line
 
 
 def test_rows_open_their_node() -> None:

@@ -174,3 +174,57 @@ async def test_the_cursor_stays_on_its_finding_when_a_worse_one_comes() -> None:
         chosen = app._main.chosen()
         assert isinstance(chosen, FindingTarget)
         assert chosen.finding.code == "HOST-POOL-OVER"
+
+
+async def test_a_narrow_budget_says_why_of_the_line_under_the_cursor_and_enter_says_all() -> None:
+    app = make_app(StoryFeed([samples.healthy()]))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        await pilot.press("2")
+        await pilot.pause()
+        before = screen_text(app).splitlines()
+        assert any("up and down choose a line" in row for row in before)
+        place = next(row for row, text in enumerate(before) if text.startswith(" host.primary"))
+        first = next(row for row, text in enumerate(before) if text.startswith(" hbm.total"))
+        await pilot.press(*["down"] * (place - first))
+        await pilot.pause()
+        after = screen_text(app).splitlines()
+        told = next(row for row in after if row.startswith(" host.primary: "))
+        assert "tokens x" in told
+        assert [after.index(told), len(after)] == [
+            next(row for row, text in enumerate(before) if "up and down choose" in text),
+            len(before),
+        ], "nothing moves with the cursor"
+        await pilot.press("enter")
+        await pilot.pause()
+        detail = screen_text(app)
+    assert "host.primary   TP0   127.0.0.1:30000" in detail
+    assert "tokens x" in detail
+    assert "shared_anon mapping" in detail, "what was seen, beside the formula of what was planned"
+    assert detail.count(" bytes") == 3, "planned, seen and difference to the byte"
+
+
+async def test_a_wide_budget_has_why_beside_its_lines_and_no_tail() -> None:
+    app = make_app(StoryFeed([samples.healthy()]))
+    async with app.run_test(size=(120, 40)) as pilot:
+        await pilot.pause()
+        await pilot.press("2", "down")
+        await pilot.pause()
+        text = screen_text(app)
+    assert "up and down choose a line" not in text
+    assert "tokens x" in text
+
+
+async def test_budget_opens_on_the_rank_that_is_wrong_and_stays_with_the_chosen_one() -> None:
+    app = make_app(StoryFeed([breach(samples.healthy())]))
+    async with app.run_test(size=(120, 40)) as pilot:
+        await pilot.pause()
+        await pilot.press("2")
+        await pilot.pause()
+        assert " TP3  127.0.0.1:30000" in screen_text(app)
+        await pilot.press(">", "1", "2")
+        await pilot.pause()
+        assert " TP4  127.0.0.1:30000" in screen_text(app)
+        await pilot.press("1", "down", "2")
+        await pilot.pause()
+        assert " TP0  127.0.0.1:30000" in screen_text(app), "the one under the cursor"

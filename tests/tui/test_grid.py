@@ -97,7 +97,7 @@ def test_ascii_rows_are_ascii() -> None:
 
 def test_columns_are_as_wide_as_the_user_says() -> None:
     wanted = ["rank:8", "state:24", "hbm_bar:30", "l2:9"]
-    header, rows, _ = draw_grid(verdict(), 80, UNICODE, wanted=wanted)
+    header, rows, *_ = draw_grid(verdict(), 80, UNICODE, wanted=wanted)
     assert text(header).rstrip() == f"{'rank':<8}  {'state':<24}  {'':<30}  {'L2 %':>9}"
     row = text(rows[0].line)
     assert row.index("ok") == 10
@@ -130,7 +130,7 @@ def test_among_equals_the_first_stays() -> None:
 
 @pytest.mark.parametrize("cells", [60, 71, 120])
 def test_what_is_left_goes_where_the_user_says(cells: int) -> None:
-    header, rows, _ = draw_grid(verdict(), cells, UNICODE, wanted=["rank", "hbm_bar:10+", "l2:+", "state:8"])
+    header, rows, *_ = draw_grid(verdict(), cells, UNICODE, wanted=["rank", "hbm_bar:10+", "l2:+", "state:8"])
     bar, number = divmod(cells - 4 - 10 - 5 - 8 - 3 * 2, 2)
     bar, number = 10 + bar + number, 5 + bar
     assert text(header) == f"{'rank':<4}  {'':<{bar}}  {'L2 %':>{number}}  {'state':<8}"
@@ -167,9 +167,16 @@ def test_long_tags_are_whole() -> None:
     assert any(row.startswith("DP1 PP0 ATTN_CP3 TP0 EP15 ") for row in rows)
 
 
-def test_an_empty_node_has_no_rows() -> None:
+def test_an_empty_grid_says_why() -> None:
     nothing = replace(samples.healthy(ranks=0), processes=None, metrics={}, infos={})
-    assert draw_grid(verdict(nothing), 100, UNICODE).rows == ()
+    rows = draw_grid(verdict(nothing), 80, UNICODE, keep="tp3").rows
+    told = " ".join(text(row.line).strip() for row in rows)
+    assert all(word in told for word in ("no rank is seen", "--url", "`ranktop doctor`", "`ranktop demo`"))
+    (row,) = draw_grid(replace(verdict(nothing), sample=replace(nothing, sources=())), 100, UNICODE).rows
+    assert text(row.line).strip() == "no rank is seen"
+    (row,) = draw_grid(verdict(samples.healthy()), 100, UNICODE, keep="nothing", margin=1).rows
+    assert text(row.line).strip() == "no rank matches the filter"
+    assert row.target is None
 
 
 def tags(grid: Grid) -> list[str]:
@@ -247,8 +254,24 @@ def test_sorting_goes_through_the_columns_and_back_to_rank_order() -> None:
     assert {*seen} == {column.key for column in rank_columns(4)} - {"rank", "hbm_bar"}
 
 
-@pytest.mark.parametrize(("keep", "left"), [("tp3", ["TP3"]), ("pool-over", ["TP3"]), ("30000", 8), ("nothing", 0)])
+@pytest.mark.parametrize(("keep", "left"), [("tp3", ["TP3"]), ("pool-over", ["TP3"]), ("30000", 8)])
 def test_a_filter_looks_at_tag_server_and_state(keep: str, left: list[str] | int) -> None:
     sample = samples.with_pool(samples.healthy(), 3, 132_000_000_000, 24_147_002_880)
     shown = tags(draw_grid(verdict(sample), 160, UNICODE, keep=keep))
     assert shown == left if isinstance(left, list) else len(shown) == left
+
+
+def test_the_legend_tells_the_marks_that_stand_on_this_screen() -> None:
+    whole = samples.healthy()
+    assert draw_grid(verdict(whole), 160, UNICODE).legend == ""
+    gone = draw_grid(verdict(samples.without_rank(whole, 5)), 160, UNICODE)
+    assert any("~" in text(row.line) for row in gone.rows)
+    assert gone.legend == "~ aged value"
+    moved = "rate.load_back"
+    ranks = tuple(
+        replace(rank, groups=(LineGroup(tuple(replace(each, group=each.line == moved) for each in rank.lines)),))
+        for rank in verdict(whole).ranks
+    )
+    of_group = replace(verdict(whole), ranks=ranks)
+    assert draw_grid(of_group, 160, UNICODE).legend == "' value of the group"
+    assert draw_grid(of_group, 80, UNICODE).legend == "", "no room for that column, so nothing is marked"

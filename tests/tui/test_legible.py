@@ -9,6 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from ranktop.finding import Finding
+from ranktop.plan import compute_plan, parse_launch
 from ranktop.reconcile import Reconciler, Verdict
 from ranktop.reconcile.verdict import Line, LineGroup, RankVerdict, ServiceLatency, TierShares
 from ranktop.sample import SourceState
@@ -23,6 +24,7 @@ from tui.draw.spans import width
 from tui.screens.help import help_lines
 from tui.views.budget import BudgetView
 from tui.views.finding_detail import FindingDetail
+from tui.views.finding_rows import draw_findings
 from tui.views.layers import LayersView
 from tui.views.node_rows import draw_host, draw_tiers
 from tui.views.numa import NumaView
@@ -314,3 +316,68 @@ def test_what_if_is_whole(screen: int) -> None:
     assert not any("…" in row for row in told)
     assert any(row.startswith(" L2 tokens a rank") and row.endswith("+390,912") for row in told), told
     assert "missing" in " ".join(told) or "left" in " ".join(told)
+
+
+def test_all_of_it_is_a_hundred_and_never_less_than_nothing() -> None:
+    verdict = replace(healthy(), tiers=TierShares(0.0, 0.0, 0.0, 1.0, "reported", 1000, 5.0))
+    for told in (rows(RanksView(), verdict, 80), rows(TiersView(), verdict, 80)):
+        assert any("miss  100 " in row for row in told), told
+        assert not any("<0.0" in row for row in told)
+
+
+FLAGS = "relaunch it with a smaller size, which you find with --hicache-size " * 4
+
+
+def test_no_flag_is_cut_in_two() -> None:
+    finding = Finding("NUMA-NODE-FULL", "critical", FLAGS, advice=FLAGS)
+    verdict = replace(healthy(), findings=(finding,))
+    for screen in range(60, 130):
+        told = [*rows(FindingDetail(finding), verdict, screen), *rows(RanksView(), verdict, screen)]
+        assert not any(row.rstrip().endswith("-") for row in told), screen
+
+
+def test_what_is_cut_ends_with_a_whole_word() -> None:
+    finding = Finding("NUMA-NODE-FULL", "critical", "full", advice=FLAGS)
+    for room in range(2, 6):
+        last = text(draw_findings(replace(healthy(), findings=(finding,)), 80, UNICODE, room=room)[-1].line)
+        assert last.rstrip().endswith(" …")
+        assert last.split()[-2] in FLAGS.split(), last
+
+
+def test_a_long_path_is_whole_in_the_detail() -> None:
+    path = "/kubepods.slice/kubepods-pod00000000_0000_4000_8000_000000000000.slice/cri-containerd-0123456789.scope"
+    finding = Finding("HOST-OOM-KILL", "critical", "killed", evidence={"limit_path": path, "pid": 7})
+    told = rows(FindingDetail(finding), healthy(), 80)
+    first = next(place for place, row in enumerate(told) if row.startswith(" limit_path"))
+    assert "".join(row[29:] for row in told[first : first + 3]).replace(" ", "").startswith(path)
+
+
+def test_what_one_server_refuses_alike_is_one_row() -> None:
+    refused = [
+        SourceState(name, "error", server=samples.SERVER, code="refused", detail=f"GET /{name}: connection refused")
+        for name in ("loads", "metrics", "server")
+    ]
+    others = (
+        SourceState("nvml", "error", code="refused", detail="no driver"),
+        replace(refused[0], name="router", code="timeout", detail="no answer"),
+        replace(refused[0], server="127.0.0.1:30001", detail="the other server: connection refused"),
+    )
+    verdict = replace(healthy(), sample=replace(samples.healthy(), sources=(*refused, *others)))
+    told = [text(row.line).strip() for row in draw_findings(verdict, 120, UNICODE)]
+    failing = [row for row in told if row.startswith("○ ") and "METRICS" not in row]
+    assert [row.split("  ")[0] for row in failing] == ["○ loads +2", "○ nvml", "○ router", "○ loads"]
+
+
+def test_why_layers_are_not_split_is_whole_and_what_has_no_room_is_not_cut() -> None:
+    launch = "--disaggregation-mode prefill --tp 8 --enable-dsa-cache-layer-split"
+    for flags, is_on in ((launch, False), (f"{launch} --enable-prefill-cp --cp-strategy interleave", True)):
+        plan = compute_plan(parse_launch(flags))
+        assert plan.layer_split.active == is_on
+        verdict = healthy()
+        verdict = replace(verdict, servers=(replace(verdict.servers[0], plan=plan),))
+        told = rows(LayersView(), verdict, 80)
+        about = next(row for row in told if "78 layers" in row)
+        assert about.rstrip().endswith("scratch …" if is_on else "LayerSplit off"), about
+        whole = " ".join(" ".join(told).split())
+        assert all(reason in whole for reason in plan.layer_split.reasons)
+        assert is_on or plan.layer_split.reasons

@@ -36,8 +36,11 @@ def gib(value: float | None, missing: str) -> str:
 
 
 def percent(share: float | None, missing: str, decimals: int = 0) -> str:
-    """A ratio 0..1 as a percentage without its sign."""
-    return missing if share is None else f"{100 * share:.{decimals}f}"
+    """A ratio 0..1 as a percentage without its sign; all of it without decimals, as wide as the rest."""
+    if share is None:
+        return missing
+    text = f"{100 * share:.{decimals}f}"
+    return "100" if text.startswith("100.") else text
 
 
 def size(value: float | None, missing: str) -> str:

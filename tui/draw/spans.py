@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from rich.cells import cell_len, set_cell_size
 
@@ -82,9 +82,15 @@ def fit(text_line: Iterable[Span], cells: int, more: str) -> TextLine:
     return line(*taken, " " * room)
 
 
+def folded(text: str, cells: int, **how: Any) -> list[str]:
+    """In pieces of so many cells at most, cut at blanks alone: a flag that ends in a hyphen is none. `how`: as textwrap
+    has it."""
+    return textwrap.wrap(text, cells, break_on_hyphens=False, **how)
+
+
 def paragraph(text: str, cells: int, role: str = "text") -> list[TextLine]:
     """All of the text, in lines of so many cells that begin and end with a blank."""
-    return [line(Span(f" {piece}", role)) for piece in textwrap.wrap(text, max(20, cells - 2))]
+    return [line(Span(f" {piece}", role)) for piece in folded(text, max(20, cells - 2))]
 
 
 def plain(text: str, limit: int = 400) -> str:

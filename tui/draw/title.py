@@ -16,6 +16,8 @@ from tui.draw.spans import Span, TextLine, fit, line, plain, spread
 from tui.draw.spans import width as cells_of
 from tui.tools import RecorderStatus
 
+_NOT_LIVE = ("paused", "stale", "no answer")
+
 
 def draw_title(
     verdict: Verdict,
@@ -39,7 +41,7 @@ def draw_title(
     up = _up(verdict.servers, sample.at_unix_seconds)
     end = line(
         Span(f"{up}{time_of_day(shown_at)} ", "muted"),
-        Span(mode, "warn" if mode.startswith("paused") else "muted"),
+        Span(mode, "warn" if mode.startswith(_NOT_LIVE) else "muted"),
         *_recording(recording),
         " ",
     )

@@ -189,7 +189,8 @@ class MainScreen(Screen[None]):
     def _draw_rows(self) -> None:
         targets = self._targets()
         at = targets[self._cursor][:2] if self._cursor is not None and self._cursor < len(targets) else None
-        for part, rows in (("body", self._page.rows), ("tail", self._page.tail or ())):
+        below = self._page.rows[at[1]].below if at is not None and at[0] == "body" else ()
+        for part, rows in (("body", self._page.rows), ("tail", below or self._page.tail or ())):
             cursor = at[1] if at is not None and at[0] == part else None
             self._lines(part).show(LinesOf(rows), cursor)
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import textwrap
-
 from ranktop.reconcile.verdict import Line, NodeVerdict, RankVerdict, Verdict
 from tui.draw.glyphs import Glyphs
-from tui.draw.spans import Span, TextLine, fit, line, plain
+from tui.draw.rule import draw_rule
+from tui.draw.spans import Span, TextLine, fit, folded, line, plain
 from tui.draw.table import Cell, Col, Table
 from tui.views.formulas import formula
 from tui.views.values import difference_cell, seen_cell, status_role, value
-from tui.views.view import Frame, Page, RankTarget, Row, gone_ranks
+from tui.views.view import Frame, LineTarget, Page, RankTarget, Row, gone_ranks
 
 _COLUMNS = (
     Col("line", 17, align_left=True),
@@ -21,6 +20,11 @@ _COLUMNS = (
     Col("source", 9, align_left=True, weight=3),
     Col("why", 20, align_left=True, grow=True, weight=4),
 )
+_WHY = _COLUMNS[-1].title
+_BELOW = 2
+"""Lines for the reason of the row under the cursor, on screens that have no column for it."""
+_HINT = "up and down choose a line; where its numbers come from stands here"
+NOTHING_MORE = "nothing more is told about it"
 _GROUPS = (("hbm.", "GPU memory (GiB)"), ("host.", "host memory (decimal GB)"), ("numa.", ""), ("layers.", ""))
 
 
@@ -34,25 +38,24 @@ class BudgetView:
         rank = chosen_rank(frame.verdict, frame.rank)
         if rank is None:
             return Page((), (Row(line(Span("  no rank yet", "muted"))),))
+        owner = RankTarget(rank.server, rank.rank)
         gone = (rank.server, rank.rank) in gone_ranks(frame.verdict)
-        lines: list[tuple[str, tuple[Line, ...]]] = [
-            (title, tuple(shown for shown in rank.lines if shown.line.startswith(prefix))) for prefix, title in _GROUPS
-        ]
-        rows: list[list[Cell] | str] = []
-        for title, members in lines:
-            if title and members:
-                rows.append(title)
-            rows += [_cells(shown, frame, gone) for shown in members]
-        rows.append("this node")
-        rows += [_cells(shown, frame, False) for shown in _node_lines(frame.verdict.node)]
         shown = Table(_COLUMNS, frame.width, frame.glyphs.more)
-        page = [one for row in rows for one in ([_title(row, frame)] if isinstance(row, str) else _drawn(row, shown))]
+        rows: list[Row] = []
+        for prefix, title in _GROUPS:
+            members = [one for one in rank.lines if one.line.startswith(prefix)]
+            rows += [_title(title, frame)] if title and members else ()
+            rows += [row for one in members for row in _rows(one, owner, frame, shown, gone)]
+        rows.append(_title("this node", frame))
+        rows += [row for one in _node_lines(frame.verdict.node) for row in _rows(one, None, frame, shown)]
         head = (
             _rank_line(rank, frame.width, frame.glyphs),
             _waterfall(rank, gone, frame.width, frame.glyphs),
             shown.header,
         )
-        return Page(head, tuple(Row(text_line) for text_line in page))
+        if shown.room_of(_WHY):
+            return Page(head, tuple(rows))
+        return Page(head, tuple(rows), (draw_rule(_WHY, frame.width, frame.glyphs),), _below(_HINT, frame))
 
 
 def chosen_rank(verdict: Verdict, wanted: RankTarget | None) -> RankVerdict | None:
@@ -65,34 +68,45 @@ def _node_lines(node: NodeVerdict) -> tuple[Line, ...]:
     return tuple(shown for shown in node.lines if shown.unit == "bytes")
 
 
-def _cells(shown: Line, frame: Frame, gone: bool) -> list[Cell]:
+def reason(shown: Line, verdict: Verdict, owner: RankTarget | None) -> str:
+    """Why its numbers are what they are: the formula of the plan, else what whoever read it says."""
+    # The pools of a node with several servers are the sum of several plans, of which no one is its formula.
+    is_sum = owner is None and sum(server.plan is not None for server in verdict.servers) > 1
+    why = "" if is_sum or shown.planned is None else formula(shown.line, verdict, owner)
+    return plain(why or shown.detail)
+
+
+def _rows(shown: Line, owner: RankTarget | None, frame: Frame, table: Table, gone: bool = False) -> list[Row]:
+    """One line, and more where the reason is longer than its column; where it has none, the reason waits below."""
     missing = frame.glyphs.missing
-    why = formula(shown.line, frame.verdict, frame.rank) if shown.planned is not None else ""
-    return [
+    cells: list[Cell] = [
         Span(shown.line, "strong" if shown.status in ("over", "under") else "text"),
         Span(value(shown, shown.planned, missing), "muted" if shown.planned is None else "text"),
         seen_cell(shown, missing, gone),
         difference_cell(shown, missing),
         Span(shown.status, status_role(shown)),
         Span(shown.source or missing, "muted"),
-        Span(plain(why or shown.detail), "muted"),
     ]
-
-
-def _drawn(cells: list[Cell], shown: Table) -> list[TextLine]:
-    """One line, and more where the reason is longer than its column."""
-    *others, why = cells
-    told = why if isinstance(why, Span) else Span(why)
-    room = shown.room_of(_COLUMNS[-1].title)
-    pieces = (textwrap.wrap(told.text, room) if room else []) or [""]
-    blanks: list[Cell] = [""] * len(others)
+    told, room, target = reason(shown, frame.verdict, owner), table.room_of(_WHY), LineTarget(owner, shown.line)
+    if not room:
+        return [Row(table.row([*cells, ""]), target, _below(f"{shown.line}: {told or NOTHING_MORE}", frame))]
+    first, *others = folded(told, room) or [""]
+    blanks: list[Cell] = [""] * len(cells)
     return [
-        shown.row([*(blanks if number else others), told._replace(text=piece)]) for number, piece in enumerate(pieces)
+        Row(table.row([*cells, Span(first, "muted")]), target),
+        *(Row(table.row([*blanks, Span(piece, "muted")])) for piece in others),
     ]
 
 
-def _title(text: str, frame: Frame) -> TextLine:
-    return fit(line(Span(f" {text}", "accent")), frame.width, frame.glyphs.more)
+def _below(text: str, frame: Frame) -> tuple[Row, ...]:
+    """Always of the same height, so that nothing moves with the cursor. Enter shows what is longer."""
+    pieces = folded(text, max(20, frame.width - 2), max_lines=_BELOW, placeholder=f" {frame.glyphs.more}")
+    told = [*pieces, *[""] * (_BELOW - len(pieces))]
+    return tuple(Row(fit(line(Span(f" {piece}", "muted")), frame.width, frame.glyphs.more)) for piece in told)
+
+
+def _title(text: str, frame: Frame) -> Row:
+    return Row(fit(line(Span(f" {text}", "accent")), frame.width, frame.glyphs.more))
 
 
 def _rank_line(rank: RankVerdict, width: int, glyphs: Glyphs) -> TextLine:

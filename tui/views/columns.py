@@ -55,6 +55,8 @@ class Column(Struct, frozen=True):
     align_left: bool = False
     least: int | None = None
     grows: bool = False
+    of: str = ""
+    """The line that its cells carry the marks of."""
 
     def named(self, look: Look) -> str:
         """Its title with the unit that it has on this screen."""
@@ -67,17 +69,17 @@ def rank_columns(rank_width: int) -> tuple[Column, ...]:
         Column("rank", "rank", rank_width, 100, _rank, align_left=True, least=3),
         Column("gpu", "gpu", 3, 78, _gpu),
         Column("numa", "node", 4, 72, _numa),
-        Column("hbm", "HBM GiB", 12, 95, _hbm),
+        Column("hbm", "HBM GiB", 12, 95, _hbm, of="hbm.process"),
         Column("hbm_bar", "", 10, 30, _hbm_bar, align_left=True, least=3),
-        Column("primary", "primary {unit}", 14, 98, _pair("host.primary")),
-        Column("indexer", "indexer {unit}", 13, 94, _pair("host.indexer")),
+        Column("primary", "primary {unit}", 14, 98, _pair("host.primary"), of="host.primary"),
+        Column("indexer", "indexer {unit}", 13, 94, _pair("host.indexer"), of="host.indexer"),
         Column("pinned", "pinned", 7, 40, _pinned),
-        Column("local", "local %", 7, 60, _local),
-        Column("anon", "anon {unit}", 8, 35, _bytes("host.anon")),
-        Column("l1", "L1 %", 5, 80, _usage("l1.used", "l1.tokens")),
-        Column("l2", "L2 %", 5, 82, _usage("l2.used", "l2.total")),
-        Column("backup", "L1>L2 MB/s", 10, 50, _rate("rate.backup")),
-        Column("load_back", "L2>L1 MB/s", 10, 55, _rate("rate.load_back")),
+        Column("local", "local %", 7, 60, _local, of="numa.local"),
+        Column("anon", "anon {unit}", 8, 35, _bytes("host.anon"), of="host.anon"),
+        Column("l1", "L1 %", 5, 80, _usage("l1.used", "l1.tokens"), of="l1.used"),
+        Column("l2", "L2 %", 5, 82, _usage("l2.used", "l2.total"), of="l2.used"),
+        Column("backup", "L1>L2 MB/s", 10, 50, _rate("rate.backup"), of="rate.backup"),
+        Column("load_back", "L2>L1 MB/s", 10, 55, _rate("rate.load_back"), of="rate.load_back"),
         Column("state", "state", 19, 99, _state, align_left=True, least=6),
     )
 
@@ -163,6 +165,23 @@ def scales(ranks: Sequence[RankVerdict]) -> dict[str, Scale]:
 def _mark(text: str, shown: Line) -> str:
     """`'` after a value of the group, `~` before one that has aged; a blank keeps the others in place."""
     return ("~" if _is_old(shown) and shown.seen is not None else "") + text + ("'" if shown.group else "")
+
+
+def legend(ranks: Sequence[RankVerdict], columns: Sequence[Column], look: Look) -> str:
+    """What the marks mean that stand in these columns; empty where there are none."""
+    names = [column.of for column in columns if column.of]
+    is_group = is_old = False
+    for rank in ranks:
+        is_gone = (rank.server, rank.rank) in look.gone
+        for shown in map(rank.line, names):
+            is_group = is_group or shown.group
+            if not is_old and shown.seen is not None:
+                is_old = _is_old(shown) or (is_gone and shown.line.startswith(_REPORTED))
+    return "  ".join([*(["' value of the group"] if is_group else []), *(["~ aged value"] if is_old else [])])
+
+
+_REPORTED = ("l1.", "l2.", "rate.")
+"""Lines that a server goes on telling of a rank that is gone."""
 
 
 def _is_old(shown: Line) -> bool:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import textwrap
-
 from ranktop.clock import time_of_day_from_iso
 from ranktop.finding import Finding
 from tui.draw import numbers
-from tui.draw.spans import Span, TextLine, fit, left, line, paragraph, plain
+from tui.draw.spans import Span, TextLine, fit, folded, left, line, paragraph, plain
 from tui.views.view import Frame, Page, Row
 
+_WIDEST_NAME = 28
 _WIDEST_VALUE = 30
 """Further than this no source is moved by a longer value in another line."""
 
@@ -57,20 +56,18 @@ def _lines(finding: Finding, is_open: bool, frame: Frame) -> list[TextLine]:
     wide = min(_WIDEST_VALUE, max(map(len, values.values()), default=0))
     for name, value in values.items():
         source = finding.sources.get(name, "")
-        rows.append(
-            line(
-                " ",
-                Span(left(plain(name), 28, more), "muted"),
-                f"{value:<{wide}}",
-                Span(f"   {plain(source)}", "muted"),
-            )
-        )
+        begin = line(" ", Span(left(plain(name), _WIDEST_NAME, more), "muted"))
+        end = line(Span(f"   {plain(source)}" if source else "", "muted"))
+        # A path or a message is whole on lines of its own: this is where it is looked up.
+        first, *others = folded(value, max(20, width - _WIDEST_NAME - 2 - len(source) - 3)) or [""]
+        rows.append(line(*begin, f"{first:<{wide}}", *end))
+        rows += [line(" " * (_WIDEST_NAME + 1), piece) for piece in others]
     root = next((one for one in frame.verdict.findings if one.code in finding.causes and _is_near(one, finding)), None)
     if finding.causes:
         told = ", ".join(finding.causes) + (f": {root.message}" if root is not None else "")
         rows += [
             line(Span(" caused by ", "muted") if not number else " " * 11, piece)
-            for number, piece in enumerate(textwrap.wrap(plain(told), max(20, width - 12)))
+            for number, piece in enumerate(folded(plain(told), max(20, width - 12)))
         ]
     if finding.effects:
         rows.append(line(Span(" leads to  ", "muted"), plain(", ".join(finding.effects))))

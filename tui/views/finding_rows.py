@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import textwrap
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from rich.cells import cell_len as cells_of_text
@@ -14,7 +14,7 @@ from ranktop.reconcile.headline import where
 from ranktop.reconcile.verdict import Verdict
 from ranktop.sample import SourceState
 from tui.draw.glyphs import Glyphs
-from tui.draw.spans import Span, TextLine, fit, left, line, plain, spread
+from tui.draw.spans import Span, TextLine, fit, folded, left, line, plain, spread
 from tui.draw.spans import width as cells_of
 from tui.views.view import NO_DIFFERENCES, Differences, FindingTarget, Row
 
@@ -34,12 +34,12 @@ class _Places(NamedTuple):
         return self.code + 3
 
 
-def draw_findings_header(verdict: Verdict, width: int, glyphs: Glyphs) -> TextLine:
-    """A thin rule that carries the counts on the left and the legend of marked values on the right."""
+def draw_findings_header(verdict: Verdict, width: int, glyphs: Glyphs, legend: str = "") -> TextLine:
+    """A thin rule that carries the counts on the left and the legend of marked values above it on the right."""
     counts = [Span(f" {number} {_plural(severity, number)} ", severity) for severity, number in finding_counts(verdict)]
-    begin = line(Span(glyphs.rule, "faint"), *(counts or (Span(" no findings ", "muted"),)))
-    legend = "' value of the group " if any(shown.group for rank in verdict.ranks for shown in rank.lines) else ""
-    end = line(Span(f" {legend}" if legend else "", "muted"), Span(glyphs.rule, "faint"))
+    nothing = "no findings" if verdict.sample.sources else "nothing is judged here"
+    begin = line(Span(glyphs.rule, "faint"), *(counts or (Span(f" {nothing} ", "muted"),)))
+    end = line(Span(f" {legend} " if legend else "", "muted"), Span(glyphs.rule, "faint"))
     taken = sum(len(span.text) for span in (*begin, *end))
     return fit(line(*begin, Span(glyphs.rule * max(0, width - taken), "faint"), *end), width, glyphs.more)
 
@@ -61,12 +61,12 @@ def draw_findings(
     told = [(finding, "not recorded" if id(finding) in new else "") for finding in verdict.findings]
     told += [(finding, "only recorded") for finding in differences.only_recorded]
     wheres = [_where(finding, verdict) for finding, _ in told]
-    failing = [state for state in verdict.sample.sources if state.state == "error"]
+    failing = _failing(verdict.sample.sources)
     places = _Places(
         max(
             [
                 *(len(_code(finding, glyphs)) for finding, _ in told),
-                *(len(plain(state.name)) + 2 for state in failing),
+                *(len(name) + 2 for name, _ in failing),
                 17,
             ]
         ),
@@ -88,7 +88,7 @@ def draw_findings(
         ]
 
     brief = None if room is None else 1
-    sources = [_source(state, places, width, glyphs) for state in failing]
+    sources = [_source(name, detail, places, width, glyphs) for name, detail in failing]
     findings, spare = drawn(None, None), None
     if room is not None:
         spare = room - sum(map(len, findings)) - len(sources)
@@ -156,8 +156,8 @@ def _message(text: str, room: int, below: int, glyphs: Glyphs, most: int | None)
     """What is wrong, in `most` lines, whole where it is None: it comes before what to do about it."""
     if most == 1 or len(text) <= room:
         return [text]
-    first = textwrap.wrap(text, max(12, room))[0]
-    return _at_most([first, *textwrap.wrap(text[len(first) :].strip(), max(20, below))], most, below, glyphs)
+    first = folded(text, max(12, room))[0]
+    return _at_most([first, *folded(text[len(first) :].strip(), max(20, below))], most, below, glyphs)
 
 
 def _at_most(pieces: list[str], most: int | None, width: int, glyphs: Glyphs) -> list[str]:
@@ -165,19 +165,39 @@ def _at_most(pieces: list[str], most: int | None, width: int, glyphs: Glyphs) ->
     if most is None or len(pieces) <= most:
         return pieces
     kept = pieces[: max(0, most)]
-    return [*kept[:-1], *(f"{piece[: width - 2]} {glyphs.more}" for piece in kept[-1:])]
+    return [*kept[:-1], *(_going_on(piece, width, glyphs.more) for piece in kept[-1:])]
+
+
+def _going_on(piece: str, width: int, more: str) -> str:
+    """As many whole words as leave room for the sign that there are more."""
+    words = folded(piece, max(1, width - len(more) - 1))
+    return f"{words[0]} {more}" if words else more
 
 
 def _advice(text: str, places: _Places, width: int, glyphs: Glyphs, most: int | None) -> list[TextLine]:
     """In `most` lines."""
     below = max(20, width - places.indent - 1)
-    pieces = _at_most(textwrap.wrap(text, below), most, below, glyphs)
+    pieces = _at_most(folded(text, below), most, below, glyphs)
     return [fit(line(" " * places.indent, Span(piece, "muted")), width, glyphs.more) for piece in pieces]
 
 
-def _source(state: SourceState, places: _Places, width: int, glyphs: Glyphs) -> TextLine:
-    name = left(f"{glyphs.marks['info']} {plain(state.name)}", places.code, glyphs.more)
-    return fit(line(" ", Span(name, "warn"), "  ", Span(plain(state.detail), "text")), width, glyphs.more)
+def _failing(sources: Sequence[SourceState]) -> list[tuple[str, str]]:
+    """Name and detail of what should answer and does not. What fails alike on one server is one row: a server that
+    refuses one page refuses all of them, and advice needs the room."""
+    alike: dict[tuple[str, ...], list[SourceState]] = {}
+    for state in sources:
+        if state.state == "error":
+            is_alike = state.server is not None and state.code
+            alike.setdefault((state.server or "", state.code, "" if is_alike else state.name), []).append(state)
+    return [
+        (plain(first.name) + (f" +{len(others)}" if others else ""), plain(first.detail))
+        for first, *others in alike.values()
+    ]
+
+
+def _source(name: str, detail: str, places: _Places, width: int, glyphs: Glyphs) -> TextLine:
+    told = left(f"{glyphs.marks['info']} {name}", places.code, glyphs.more)
+    return fit(line(" ", Span(told, "warn"), "  ", Span(detail, "text")), width, glyphs.more)
 
 
 def finding_counts(verdict: Verdict) -> list[tuple[str, int]]:

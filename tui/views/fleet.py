@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
+from rich.cells import cell_len
+
 from ranktop.finding import SEVERITIES
 from ranktop.fleet.look import Fleet
 from ranktop.fleet.rows import NodeRow
@@ -16,7 +18,7 @@ from ranktop.sample import Sample
 from tui.draw import numbers
 from tui.draw.glyphs import Glyphs
 from tui.draw.rule import draw_rule
-from tui.draw.spans import Span, TextLine, fit, line, plain
+from tui.draw.spans import Span, TextLine, fit, line, paragraph, plain
 from tui.draw.table import Cell, Col, Table
 from tui.views.finding_rows import draw_findings, draw_findings_header
 from tui.views.view import Frame, NodeTarget, Page, Row, Sort
@@ -83,9 +85,11 @@ def arranged_nodes(rows: Sequence[NodeRow], sort: Sort, wanted: str = "") -> lis
 def fleet_verdict(fleet: Fleet, where: str, problem: str | None) -> Verdict:
     """The fleet's title and sentence, in the shape that the main screen draws."""
     severities = Counter(row.severity for row in fleet.rows if row.severity not in (None, "info"))
-    told = [f"{count} {severity}" for severity in reversed(SEVERITIES) if (count := severities[severity])]
+    told = [f"{count} at {severity}" for severity in reversed(SEVERITIES) if (count := severities[severity])]
     origins = Counter(row.origin for row in fleet.rows)
-    words = [f"{', '.join(told) or 'nothing above info'} on {counted(origins['ranktop'], 'node')}"]
+    seen = f"{counted(origins['ranktop'], 'node')}: {', '.join(told) or 'nothing above info'}"
+    # Of nodes that are not seen nothing is well.
+    words = [seen] if origins["ranktop"] else [] if fleet.rows else ["no node"]
     words += [f"{origins[origin]} {word}" for origin, word in _ORIGINS.items() if origins[origin]]
     words += [f"incomplete: {plain(warning, 120)}" for warning in fleet.warnings[:1]]
     worst = max((SEVERITIES.index(row.severity) for row in fleet.rows if row.severity), default=-1)
@@ -110,9 +114,11 @@ class FleetView:
     key = ""
     name = "fleet"
 
-    def __init__(self, fleet: Fleet, group: str | None = None) -> None:
+    def __init__(self, fleet: Fleet, group: str | None = None, trouble: str | None = None) -> None:
+        """`trouble`: why there is no newer answer. All of it stands here where the sentence on top has no room."""
         self._fleet = fleet
         self._group = group
+        self._trouble = trouble
 
     def draw(self, frame: Frame) -> Page:
         glyphs, width = frame.glyphs, frame.width
@@ -127,12 +133,32 @@ class FleetView:
                 heading = line(title, Span(f"  {counted(groups[row.group], 'node')}", "muted"))
                 rows.append(Row(fit(heading, width, glyphs.more)))
             rows.append(Row.later(partial(_line, row, glyphs, shown), NodeTarget(row.instance)))
-        if not nodes:
-            rows.append(Row(fit(line(Span(" no node here", "muted")), width, glyphs.more)))
+        if self._trouble is not None and cell_len(self._trouble) > width - 4:
+            rows += _told(self._trouble, "warn", width, glyphs)
+        elif self._trouble is None and not nodes:
+            rows += _told(self._why_none(), "muted", width, glyphs)
         findings = draw_findings(frame.verdict, width, glyphs)
         tail_head = (line(" " * width), draw_findings_header(frame.verdict, width, glyphs)) if findings else ()
         head = (draw_rule(_order(frame.sort), width, glyphs), shown.header)
         return Page(head, tuple(rows), tail_head, findings or None)
+
+    def _why_none(self) -> str:
+        if self._fleet.rows:
+            return "no node matches the filter"
+        return (
+            "no series of ranktop or SGLang at this time: does this Prometheus scrape `ranktop exporter`, and is "
+            "--selector not too narrow?"
+        )
+
+
+def worst_node(fleet: Fleet, wanted: str = "") -> NodeTarget | None:
+    """The node that the sentence is of: the worst of those that match the filter, by name among equals."""
+    nodes = [row for row in fleet.rows if _matches(row, wanted)]
+    return NodeTarget(max(nodes, key=_place).instance) if nodes else None
+
+
+def _told(text: str, role: str, width: int, glyphs: Glyphs) -> list[Row]:
+    return [Row(fit(each, width, glyphs.more)) for each in (line(" "), *paragraph(text, width, role))]
 
 
 def _order(sort: Sort) -> str:
@@ -156,7 +182,7 @@ def _cells(row: NodeRow, glyphs: Glyphs) -> list[Cell]:
     tiers = row.tiers
     hits = "/".join(numbers.percent(share, missing) for share in (tiers.device_hit, tiers.host_hit, tiers.storage_hit))
     queue = "/".join(_count(value, missing) for value in (row.running_requests, row.queued_requests))
-    available = missing if row.host_available_bytes is None else f"{row.host_available_bytes / 1e9:.0f}"
+    available = _gigabytes(row.host_available_bytes, missing)
     versions = dict.fromkeys(plain(server.version) for server in row.servers if server.version)
     return [
         Span(mark, role),
@@ -179,6 +205,11 @@ def _findings(row: NodeRow) -> Span:
         return Span(_ORIGINS[row.origin], "warn" if row.origin == "gone" else "muted")
     told = [f"{plain(one.code)}({one.ranks})" if one.ranks > 1 else plain(one.code) for one in row.findings]
     return Span(" ".join(told), row.findings[0].severity if row.findings else "muted")
+
+
+def _gigabytes(value: float | None, missing: str) -> str:
+    """Whole ones, but what is nearly gone is not 0."""
+    return missing if value is None else f"{value / 1e9:.{0 if value >= 10e9 else 2}f}"
 
 
 def _count(value: float | None, missing: str) -> str:

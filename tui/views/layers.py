@@ -7,7 +7,8 @@ from functools import partial
 from ranktop.finding import Finding
 from ranktop.plan.plan import Plan, RankPlan
 from ranktop.reconcile.verdict import Line
-from tui.draw.spans import Span, TextLine, fit, left, line, plain, right
+from tui.draw.parts import Part, whole_parts
+from tui.draw.spans import Span, TextLine, fit, folded, left, line, plain, right
 from tui.views.columns import tag_width
 from tui.views.related import related
 from tui.views.view import Frame, Page, RankTarget, Row
@@ -32,20 +33,20 @@ class LayersView:
 def _server_rows(server: str, plan: Plan, frame: Frame) -> list[Row]:
     split = plan.layer_split
     state = "on" if split.active else "off"
-    about = line(
-        " ",
-        Span(plain(server), "strong"),
-        Span(f"   {plan.model.layers} layers   LayerSplit {state}", "text"),
-        Span(
-            f"   at most {split.max_owned} owned, {split.layer_equivalents} with scratch" if split.active else "",
-            "muted",
-        ),
-        Span(f"   KV pool a token -{split.reduction_percent:.1f} % at most" if split.active else "", "muted"),
-    )
-    rows = [Row(fit(about, frame.width, frame.glyphs.more))]
-    rows += [
-        Row(fit(line(Span(f"   {plain(reason)}", "muted")), frame.width, frame.glyphs.more)) for reason in split.reasons
+    parts: list[Part] = [
+        (" ", Span(plain(server), "strong")),
+        (f"{plan.model.layers} layers",),
+        (f"LayerSplit {state}",),
     ]
+    if split.active:
+        parts += [
+            (Span(f"at most {split.max_owned}, {split.layer_equivalents} with scratch", "muted"),),
+            (Span(f"KV pool a token -{split.reduction_percent:.1f} % at most", "muted"),),
+        ]
+    rows = [Row(whole_parts(parts, frame.width, frame.glyphs.more))]
+    for reason in split.reasons:
+        told = (line(Span(f"   {piece}", "muted")) for piece in folded(plain(reason), max(20, frame.width - 4)))
+        rows += [Row(fit(each, frame.width, frame.glyphs.more)) for each in told]
     owned = {rank.rank: rank.line("layers.owned") for rank in frame.verdict.ranks if rank.server == server}
     codes = {rank: finding.code for finding in frame.verdict.findings[::-1] for rank in _wrong_ranks(finding, server)}
     wide = tag_width((planned.rank for planned in plan.ranks), 10)

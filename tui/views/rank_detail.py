@@ -31,7 +31,7 @@ class RankDetail:
             if finding.server == self._target.server and self._target.rank in finding.ranks
         ]
         *head, titles = page.head
-        return Page(tuple(head), (*own, *self._charts(frame), Row(titles), *page.rows))
+        return page._replace(head=tuple(head), rows=(*own, *self._charts(frame), Row(titles), *page.rows))
 
     def _charts(self, frame: Frame) -> tuple[Row, ...]:
         def trail(name: str) -> Chart:

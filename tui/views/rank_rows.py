@@ -10,8 +10,8 @@ from ranktop.finding import SEVERITIES
 from ranktop.reconcile.verdict import RankVerdict, ServerVerdict, Verdict
 from ranktop.reconcile.wording import counted
 from tui.draw.glyphs import Glyphs
-from tui.draw.spans import Span, TextLine, fit, line, plain
-from tui.views.columns import Look, fitting, header, rank_columns, row, scales, tag_width, unseen_order
+from tui.draw.spans import Span, TextLine, fit, folded, line, plain
+from tui.views.columns import Look, fitting, header, legend, rank_columns, row, scales, tag_width, unseen_order
 from tui.views.sorting import arranged
 from tui.views.view import UNSORTED, RankTarget, Row, Sort, gone_ranks
 from tui.views.wanted_columns import chosen
@@ -23,6 +23,8 @@ class Grid(NamedTuple):
     header: TextLine
     rows: tuple[Row, ...]
     order: str = ""
+    legend: str = ""
+    """What the marks mean that stand behind and before its values."""
 
 
 def draw_grid(
@@ -45,17 +47,36 @@ def draw_grid(
     every = rank_columns(tag_width(rank.rank for rank in verdict.ranks))
     columns = fitting(chosen(every, wanted), width)
     rows: list[Row] = []
+    shown: list[RankVerdict] = []
     several = len(verdict.servers) > 1
     for server in verdict.servers:
         ranks = [rank for rank in verdict.ranks if rank.server == server.id and _keeps(rank, look, keep)]
+        shown += ranks
         if several and ranks:
             rows.append(Row(_between(margin, fit(_server_line(server), width, glyphs.more))))
         rows.extend(
             Row.later(partial(row, rank, columns, look, width, margin), RankTarget(rank.server, rank.rank))
             for rank in arranged(ranks, sort, partial(_badness, look))
         )
+    if not rows:
+        why = folded(_why_empty(verdict), max(20, width))
+        rows += [Row(_between(margin, fit(line(Span(piece, "muted")), width, glyphs.more))) for piece in why]
     titles = fit(header(columns, look, sort), width, glyphs.more)
-    return Grid(_between(margin, titles), tuple(rows), unseen_order(every, columns, look, sort))
+    return Grid(
+        _between(margin, titles), tuple(rows), unseen_order(every, columns, look, sort), legend(shown, columns, look)
+    )
+
+
+def _why_empty(verdict: Verdict) -> str:
+    if verdict.ranks:
+        return "no rank matches the filter"
+    # A node that is only known through Prometheus says in its sentence why nothing is seen.
+    if verdict.servers or not verdict.sample.sources:
+        return "no rank is seen"
+    return (
+        "no rank is seen: start a server and it appears here, or name one with --url or --pid; `ranktop doctor` says "
+        "what can be seen on this node, and `ranktop demo` shows what there would be to see"
+    )
 
 
 def _between(margin: int, text_line: TextLine) -> TextLine:

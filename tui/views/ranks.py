@@ -29,7 +29,7 @@ class RanksView:
         page = Page(
             head,
             grid.rows,
-            (line(" " * width), draw_findings_header(verdict, width, glyphs)),
+            (line(" " * width), draw_findings_header(verdict, width, glyphs, grid.legend)),
         )
         whole = page._replace(tail=draw_findings(verdict, width, glyphs, frame.differences))
         if frame.height is None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Sequence
 
 from ranktop.clock import duration
 from ranktop.sample import SourceState
 from tui.draw.own import own_lines
-from tui.draw.spans import Span, TextLine, fit, line, plain
+from tui.draw.spans import Span, TextLine, fit, folded, line, plain
 from tui.draw.table import Cell, Col, Table
 from tui.eventlog import STATE_WORDS
 from tui.views.view import Frame, Page, Row
@@ -60,7 +59,7 @@ def _lines(state: SourceState, shown: Table, frame: Frame) -> list[TextLine]:
     told = plain(state.detail).removeprefix(f"{state.server} ")
     room = shown.room_of(_COLUMNS[-1].title)
     is_below = len(told) > room and room < _NARROWEST
-    pieces = textwrap.wrap(told, max(8, frame.width - 4) if is_below else room) or [""]
+    pieces = folded(told, max(8, frame.width - 4) if is_below else room) or [""]
     cells: list[Cell] = [
         Span(state.name, "strong"),
         Span(plain(state.server or "this node"), "muted"),

@@ -33,13 +33,20 @@ class NodeTarget(NamedTuple):
     instance: str
 
 
+class LineTarget(NamedTuple):
+    """Enter opens this line of Budget; `owner` None: a line of the node."""
+
+    owner: RankTarget | None
+    line: str
+
+
 class EventTarget(NamedTuple):
     """Enter opens this event."""
 
     happening: Happening
 
 
-Target = RankTarget | FindingTarget | NodeTarget | EventTarget
+Target = RankTarget | FindingTarget | NodeTarget | LineTarget | EventTarget
 
 
 def are_one(one: Target, other: Target) -> bool:
@@ -50,14 +57,15 @@ def are_one(one: Target, other: Target) -> bool:
 
 
 class Row:
-    """A line, and what Enter opens on it."""
+    """A line, and what Enter opens on it. `below`: what stands in the page's tail while the cursor is on it."""
 
-    __slots__ = ("_draw", "_line", "target")
+    __slots__ = ("_draw", "_line", "below", "target")
 
-    def __init__(self, text_line: TextLine, target: Target | None = None) -> None:
+    def __init__(self, text_line: TextLine, target: Target | None = None, below: tuple[Row, ...] = ()) -> None:
         self._line: TextLine | None = text_line
         self._draw: Callable[[], TextLine] | None = None
         self.target = target
+        self.below = below
 
     @classmethod
     def later(cls, draw: Callable[[], TextLine], target: Target | None = None) -> Row:
