@@ -126,7 +126,7 @@ class FleetView:
                 title = Span(f" {self._group} {name}" if row.group else f" {name}", "accent")
                 heading = line(title, Span(f"  {counted(groups[row.group], 'node')}", "muted"))
                 rows.append(Row(fit(heading, width, glyphs.more)))
-            rows.append(Row.later(partial(_line, row, glyphs, shown), NodeTarget(row.instance)))
+            rows.append(Row(partial(_line, row, glyphs, shown), NodeTarget(row.instance)))
         if not nodes:
             rows.append(Row(fit(line(Span(" no node here", "muted")), width, glyphs.more)))
         findings = draw_findings(frame.verdict, width, glyphs)
