@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
-from collectors.procfs import kib_value, line_value
+from collectors.procfs import line_value
 
 
 class Status(NamedTuple):
@@ -23,16 +24,7 @@ class Status(NamedTuple):
     namespace_pids: tuple[int, ...]
 
 
-_SIZES = (
-    b"RssAnon:",
-    b"RssFile:",
-    b"RssShmem:",
-    b"HugetlbPages:",
-    b"VmSize:",
-    b"VmHWM:",
-    b"VmPin:",
-    b"VmLck:",
-)
+_SIZE = re.compile(rb"^(RssAnon|RssFile|RssShmem|HugetlbPages|VmSize|VmHWM|VmPin|VmLck):\s+(\d+) kB$", re.MULTILINE)
 _Sizes = tuple[int | None, int | None, int | None, int | None, int | None, int | None, int | None, int | None]
 _Places = tuple[str | None, str | None, tuple[int, ...]]
 
@@ -65,14 +57,19 @@ def parse_status(raw: bytes) -> Status:
 
 
 def parse_sizes(lines: bytes) -> _Sizes:
-    """The values of `_SIZES` in lines like `VmSize:  123 kB`."""
-    words = lines.split()
-    if len(words) % 3 or words[2::3].count(b"kB") != len(words) // 3:
-        anon, file, shmem, huge, size, hwm, pin, locked = [kib_value(lines, key) for key in _SIZES]
-    else:
-        found = dict(zip(words[::3], words[1::3], strict=True))
-        anon, file, shmem, huge, size, hwm, pin, locked = [_bytes(found.get(key)) for key in _SIZES]
-    return anon, file, shmem, huge, size, hwm, pin, locked
+    """The sizes of `Status`, in its order, from lines like `VmSize:  123 kB`."""
+    found = {name: int(kib) << 10 for name, kib in _SIZE.findall(lines)}
+    size = found.get
+    return (
+        size(b"RssAnon"),
+        size(b"RssFile"),
+        size(b"RssShmem"),
+        size(b"HugetlbPages"),
+        size(b"VmSize"),
+        size(b"VmHWM"),
+        size(b"VmPin"),
+        size(b"VmLck"),
+    )
 
 
 def parse_places(lines: bytes) -> _Places:
@@ -96,10 +93,6 @@ def _parts(raw: bytes) -> tuple[bytes, bytes]:
     if end < 0:
         return b"", raw[first:last]
     return raw[begin + 1 : end + 3], raw[first:begin] + raw[end + 3 : last]
-
-
-def _bytes(kib: bytes | None) -> int | None:
-    return int(kib) << 10 if kib is not None and kib.isdigit() else None
 
 
 def _text(value: bytes | None) -> str | None:

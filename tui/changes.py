@@ -7,8 +7,6 @@ a dict of what is changed below it, by field, key or place, or a list of one: th
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import compress
-from operator import ne
 from typing import Any
 
 from msgspec import Struct
@@ -20,12 +18,15 @@ _SINGLE = frozenset((int, float, str, bool, bytes, type(None)))
 
 
 def changes(old: Any, new: Any) -> Change | None:
-    """What makes `new` of `old`; None where they are equal. Compared in C, down to where something differs."""
+    """What makes `new` of `old`; None where they are equal. Compared in C, down to where something differs.
+
+    Of a struct of plain fields (`gc=False`) all of it is the change: to look for the field takes longer.
+    """
     kind = type(new)
     keys: Iterable[Any]
     if type(old) is not kind:
         return None if old == new else [new]
-    if issubclass(kind, Struct):
+    if issubclass(kind, Struct) and kind.__struct_config__.gc:
         olds, news = astuple(old), astuple(new)
         keys = range(len(news)) if kind.__struct_config__.array_like else kind.__struct_fields__
     elif issubclass(kind, tuple) and len(old) == len(new):
@@ -35,8 +36,9 @@ def changes(old: Any, new: Any) -> Change | None:
     else:
         return None if old == new else [new]
     found: dict[Any, Any] = {}
-    for key, was, now in compress(zip(keys, olds, news, strict=True), map(ne, olds, news)):
-        found[key] = [now] if type(now) in _SINGLE else changes(was, now)
+    for key, was, now in zip(keys, olds, news, strict=True):
+        if was is not now and was != now:
+            found[key] = [now] if type(now) in _SINGLE else changes(was, now)
     return found or None
 
 

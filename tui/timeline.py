@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from ranktop.finding import Severity, worst
 from ranktop.reconcile.verdict import Verdict
+from ranktop.sample import Sample
 from tui.changes import Change, changed, changes
 
 LIVE_SECONDS = 900
@@ -78,8 +79,8 @@ class _Run:
 class LiveTimeline:
     """The last `LIVE_SECONDS` verdicts and up to a thirtieth more, compressed: exactly what was shown.
 
-    Of a node of many ranks not every one: see `RANKS_EVERY_SECOND`. The pages behind a verdict are left out of it: what
-    was derived from them is in the verdict.
+    Of a node of many ranks not every one: see `RANKS_EVERY_SECOND`. Pages, maps and the readings of GPUs are left out
+    of a verdict: what was derived from them is in it.
     """
 
     def __init__(self, seconds: int = LIVE_SECONDS, most_bytes: int = LIVE_BYTES) -> None:
@@ -104,7 +105,7 @@ class LiveTimeline:
         is_news = not self._marks or self._marks[-1].severity != loud
         if is_news:
             self._marks.append(Mark(at, loud))
-        self._newest = replace(verdict, sample=replace(verdict.sample, metrics={}, mappings={}, infos={}))
+        self._newest = replace(verdict, sample=_without_readings(verdict.sample))
         self._keep(at, self._newest, is_news)
         while len(self._runs) > 1 and self._has_a_spare_run():
             self._runs.popleft()
@@ -145,6 +146,11 @@ class LiveTimeline:
 
     def _packed(self, value: Verdict | Change) -> bytes:
         return zlib.compress(self._encoder.encode(value), _LEVEL)
+
+
+def _without_readings(sample: Sample) -> Sample:
+    gpus = sample.gpus and replace(sample.gpus, gpus=())
+    return replace(sample, metrics={}, mappings={}, infos={}, gpus=gpus)
 
 
 def _unpacked(data: bytes) -> Any:

@@ -99,7 +99,7 @@ class Trails:
 def values_of(verdict: Verdict) -> Iterator[tuple[Owner, Iterable[tuple[str, float | None]]]]:
     """The numbers of one verdict that charts follow, each line of an owner once."""
     for rank in verdict.ranks:
-        yield (rank.server, rank.rank), [(name, rank.line(name).seen) for name in RANK_LINES]
+        yield (rank.server, rank.rank), zip(RANK_LINES, [rank.line(name).seen for name in RANK_LINES], strict=True)
     for server in verdict.servers:
         service = server.service
         yield (

@@ -70,9 +70,10 @@ def show(
     the recording that has the time before the last quarter of an hour.
     """
     from collectors.own import count_page_walks
-    from ranktop.cli.memory import share_one_arena
+    from ranktop.cli.memory import collect_seldom, share_one_arena
 
     share_one_arena()
+    collect_seldom()
     with tls_later():
         import_module("http.client")
     settings = load_settings()

@@ -49,6 +49,7 @@ class PageIndex:
         """Whether two counters have the same labels: replicas behind one address."""
         self._by_rank: dict[str, dict[RankLabels, list[Place]]] = {}
         self._groups: dict[tuple[str, ...], Groups] = {}
+        self._single: dict[tuple[RankLabels, tuple[str, ...]], tuple[int | None, ...] | None] = {}
 
     def by_rank(self, name: str) -> dict[RankLabels, list[Place]]:
         """The places of a name by rank; series without rank labels are left out."""
@@ -60,6 +61,15 @@ class PageIndex:
                 if rank is not None:
                     known.setdefault(rank, []).append(place)
         return known
+
+    def single(self, rank: RankLabels, names: tuple[str, ...]) -> tuple[int | None, ...] | None:
+        """The rank's number of each name, None for a name that it has not; no numbers where it has a name twice."""
+        key = (rank, names)
+        if key not in self._single:
+            places = [self.by_rank(name).get(rank, ()) for name in names]
+            is_single = all(len(found) <= 1 for found in places)
+            self._single[key] = tuple([found[0][1] if found else None for found in places]) if is_single else None
+        return self._single[key]
 
     def groups(self, name: str, *labels: str) -> Groups:
         """The series of a name by these rank labels; an absent one counts as 0."""

@@ -28,38 +28,47 @@ class Reported(Struct, frozen=True):
     tokens_are_group: bool = False
 
 
+_OF_ITSELF = (
+    "sglang:weight_memory_usage_gb",
+    "sglang:kv_cache_memory_usage_gb",
+    "sglang:max_total_num_tokens",
+)
+_OF_ITS_GROUP = (
+    "sglang:kv_used_tokens",
+    "sglang:kv_evictable_tokens",
+    "sglang:kv_available_tokens",
+    "sglang:hicache_host_used_tokens",
+    "sglang:hicache_host_total_tokens",
+    "sglang:spec_accept_length",
+    "sglang:spec_accept_rate",
+)
+_NO_GROUP: list[float | None] = [None] * len(_OF_ITS_GROUP)
+
+
 def reported(series: Series | None, tag: RankTag, info: ServerInfo | None) -> Reported:
     """From the newest page; memory falls back on `/server_info`, which tells it of the first rank alone."""
     if series is None:
         return _from_info(info)
     labels = labels_of(tag)
     speaker = series.speaker(labels)
-
-    def gauge(name: str) -> float | None:
-        return series.own(name, speaker) if speaker is not None else None
-
-    def tokens(name: str) -> int | None:
-        value = gauge(name)
-        return int(value) if value is not None else None
-
+    told = series.own_of(_OF_ITS_GROUP, speaker) if speaker is not None else _NO_GROUP
+    weights, kv, capacity = series.own_of(_OF_ITSELF, labels)
     graphs = series.all_own("sglang:graph_memory_usage_gb", labels)
-    own_weights = series.own("sglang:weight_memory_usage_gb", labels)
-    used = tokens("sglang:kv_used_tokens")
     fallback = _from_info(info)
-    capacity = series.own("sglang:max_total_num_tokens", labels)
+    used, evictable, available, host_used, host_total = [None if tokens is None else int(tokens) for tokens in told[:5]]
     return Reported(
-        weights_bytes=_gib(own_weights) or fallback.weights_bytes,
-        kv_bytes=_gib(series.own("sglang:kv_cache_memory_usage_gb", labels)) or fallback.kv_bytes,
+        weights_bytes=_gib(weights) or fallback.weights_bytes,
+        kv_bytes=_gib(kv) or fallback.kv_bytes,
         graphs_bytes=_gib(sum(graphs)) if graphs else fallback.graphs_bytes,
-        memory_is_group=own_weights is None and fallback.memory_is_group,
+        memory_is_group=weights is None and fallback.memory_is_group,
         l1_capacity_tokens=int(capacity) if capacity is not None else fallback.l1_capacity_tokens,
         l1_used_tokens=used,
-        l1_evictable_tokens=tokens("sglang:kv_evictable_tokens"),
-        l1_available_tokens=tokens("sglang:kv_available_tokens"),
-        l2_used_tokens=tokens("sglang:hicache_host_used_tokens"),
-        l2_total_tokens=tokens("sglang:hicache_host_total_tokens"),
-        accept_length=gauge("sglang:spec_accept_length"),
-        accept_rate=gauge("sglang:spec_accept_rate"),
+        l1_evictable_tokens=evictable,
+        l1_available_tokens=available,
+        l2_used_tokens=host_used,
+        l2_total_tokens=host_total,
+        accept_length=told[5],
+        accept_rate=told[6],
         tokens_are_group=used is not None and speaker != labels,
     )
 

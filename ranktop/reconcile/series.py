@@ -62,6 +62,13 @@ class Series:
         }
         return values.pop() if len(values) == 1 else None
 
+    def own_of(self, names: tuple[str, ...], rank: RankLabels) -> list[float | None]:
+        """`own` of each of these names, which are looked for once on pages of the same series."""
+        places, values = self.index.single(rank, names), self._values
+        if places is None:
+            return [self.own(name, rank) for name in names]
+        return [None if at is None else values[at] for at in places]
+
     def all_own(self, name: str, rank: RankLabels) -> list[float]:
         """Every value of a scheduler series that the rank has."""
         return [self._values[at] for _, at in self.index.by_rank(name).get(rank, ())]

@@ -43,6 +43,18 @@ give_back()
 print(full - rss_bytes())
 """
 
+FROZEN = """
+import gc
+from ranktop.cli.memory import collect_seldom
+if {seldom}:
+    collect_seldom()
+before = gc.get_stats()[0]["collections"]
+verdicts = [None]
+for _ in range(10):
+    verdicts[0] = [[place] for place in range(5000)]
+print(gc.get_stats()[0]["collections"] - before)
+"""
+
 LATER = """
 import sys, threading
 from ranktop.cli.importing import tls_later
@@ -75,6 +87,11 @@ def test_threads_share_one_heap() -> None:
 
 def test_what_is_free_goes_back() -> None:
     assert int(said(HOLES)) > 10_000_000
+
+
+def test_what_frees_itself_is_not_looked_through() -> None:
+    assert int(said(FROZEN.format(seldom=False))) > 10
+    assert int(said(FROZEN.format(seldom=True))) == 0
 
 
 def test_tls_is_imported_by_who_speaks_it() -> None:

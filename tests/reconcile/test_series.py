@@ -82,6 +82,9 @@ def test_two_engines_that_differ_give_no_rank_value() -> None:
     differ = Series(page(text.format(name="num_running_reqs", a=2, b=3)))
     assert same.own("sglang:num_running_reqs", RankLabels(0, 0, 0)) == 2
     assert differ.own("sglang:num_running_reqs", RankLabels(0, 0, 0)) is None
+    names = ("sglang:num_running_reqs", "sglang:kv_used_tokens")
+    assert same.own_of(names, RankLabels(0, 0, 0)) == [2, None]
+    assert differ.own_of(names, RankLabels(0, 0, 0)) == [None, None]
 
 
 def test_a_rank_label_that_is_no_number_is_no_rank() -> None:
@@ -115,6 +118,10 @@ def test_pages_of_the_same_series_share_an_index() -> None:
     second = Series(page(text.format(5, 3), at=5), first)
     assert second.index is first.index
     assert second.own("sglang:num_running_reqs", RankLabels(0, 0, 0)) == 3
+    names = ("sglang:kv_used_tokens", "sglang:num_running_reqs")
+    assert first.own_of(names, RankLabels(0, 0, 0)) == [first.own(name, RankLabels(0, 0, 0)) for name in names]
+    assert second.own_of(names, RankLabels(0, 0, 0)) == [None, 3]
+    assert second.own_of(names, RankLabels(0, 0, 7)) == [None, None]
     assert second.since(first).total("sglang:prompt_tokens_total") == 4
     other = Series(page(text.format(6, 3) + "\n*num_aborted_requests_total 2", at=9), second)
     assert other.index is not first.index

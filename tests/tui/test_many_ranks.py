@@ -33,7 +33,7 @@ def test_a_row_is_drawn_once_and_only_when_looked_at() -> None:
         drawn.append(1)
         return ()
 
-    row = Row.later(draw)
+    row = Row(draw)
     assert drawn == []
     assert row.line == row.line == ()
     assert drawn == [1]

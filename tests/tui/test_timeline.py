@@ -24,11 +24,17 @@ class Leaf(Struct, frozen=True):
     text: str = ""
 
 
+class Whole(Struct, frozen=True, gc=False):
+    number: int = 0
+    text: str = ""
+
+
 class Tree(Struct, frozen=True):
     leaves: tuple[Leaf, ...] = ()
     named: dict[str, Leaf] = {}
     numbered: dict[int, float] = {}
     flag: bool = False
+    whole: Whole = Whole()
 
 
 NUMBERS = st.none() | st.integers(-3, 3) | st.floats(allow_nan=False)
@@ -39,6 +45,7 @@ TREES = st.builds(
     st.dictionaries(st.sampled_from("abc"), LEAVES),
     st.dictionaries(st.integers(0, 2), st.floats(allow_nan=False)),
     st.booleans(),
+    st.builds(Whole, st.integers(-3, 3), st.text(max_size=2)),
 )
 
 
@@ -56,6 +63,7 @@ def test_what_is_the_same_is_passed_over() -> None:
     assert changes(Tree(leaves), Tree((leaves[0], Leaf(7), leaves[2]))) == {"leaves": {1: {"number": [7]}}}
     assert changes(Leaf(1), Leaf(1.5)) == {"number": [1.5]}
     assert changes(Tree(leaves), Tree(leaves[:2])) == {"leaves": [leaves[:2]]}
+    assert changes((Whole(1), Whole(2)), (Whole(1), Whole(3))) == {1: [Whole(3)]}
 
 
 def _verdicts(count: int) -> list[Verdict]:
@@ -64,7 +72,11 @@ def _verdicts(count: int) -> list[Verdict]:
 
 
 def _slim(verdict: Verdict) -> Verdict:
-    return replace(verdict, sample=replace(verdict.sample, metrics={}, mappings={}, infos={}))
+    sample = verdict.sample
+    assert sample.gpus is not None
+    return replace(
+        verdict, sample=replace(sample, metrics={}, mappings={}, infos={}, gpus=replace(sample.gpus, gpus=()))
+    )
 
 
 def test_every_moment_is_shown_as_it_was() -> None:

@@ -48,6 +48,8 @@ def width(text_line: Iterable[Span]) -> int:
 
 def right(text: str, cells: int) -> str:
     """Right-aligned in exactly so many cells; what does not fit is cut from the left, behind a `<`."""
+    if text.isascii() and len(text) <= cells:
+        return text.rjust(cells)
     length = cell_len(text)
     if length <= cells:
         return " " * (cells - length) + text
@@ -56,6 +58,8 @@ def right(text: str, cells: int) -> str:
 
 def left(text: str, cells: int, more: str) -> str:
     """Left-aligned in exactly so many cells; what does not fit ends in `more`."""
+    if text.isascii() and len(text) <= cells:
+        return text.ljust(cells)
     if cell_len(text) <= cells:
         return set_cell_size(text, cells)
     return set_cell_size(set_cell_size(text, max(0, cells - cell_len(more))) + more, cells)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Sequence
 
 from msgspec import Struct
@@ -11,7 +12,7 @@ from ranktop.reconcile.verdict import Line, RankVerdict
 from tui.draw import numbers
 from tui.draw.glyphs import Glyphs, bar
 from tui.draw.numbers import Scale
-from tui.draw.spans import Span, TextLine, left, line, right
+from tui.draw.spans import Span, TextLine, fit, left, line, right
 from tui.views.view import UNSORTED, Sort
 
 GAP = 2
@@ -37,7 +38,7 @@ class Look(Struct, frozen=True):
 
     def aged(self, rank: RankVerdict, shown: Line) -> Line:
         """The line, stale where it is an old report."""
-        return replace(shown, stale=True) if (rank.server, rank.rank) in self.gone else shown
+        return replace(shown, stale=True) if self.gone and (rank.server, rank.rank) in self.gone else shown
 
 
 class Column(Struct, frozen=True):
@@ -140,31 +141,26 @@ def unseen_order(columns: Sequence[Column], shown: Sequence[Column], look: Look,
 
 def row(rank: RankVerdict, columns: Sequence[Column], look: Look, width: int, margin: int) -> TextLine:
     """One rank, `width` cells and so many blanks at both ends."""
-    cells: list[Span | str] = [" " * margin]
-    used = 0
-    for index, column in enumerate(columns):
-        if index:
-            cells.append(" " * GAP)
-            used += GAP
-        cells.extend(column.cell(rank, look, column.width))
-        used += column.width
-    return line(*cells, " " * (width - used + margin))
+    return _joined(tuple([column.cell(rank, look, column.width) for column in columns]), width, margin)
+
+
+@functools.lru_cache(maxsize=256)
+def _joined(cells: tuple[TextLine, ...], width: int, margin: int) -> TextLine:
+    """Of most ranks on a screen the same is shown as a second ago."""
+    spans: list[Span | str] = []
+    for place, cell in enumerate(cells):
+        spans += (" " * (GAP if place else margin), *cell)
+    return fit(line(*spans), width + 2 * margin, "")
 
 
 def scales(ranks: Sequence[RankVerdict]) -> dict[str, Scale]:
     """One unit a column for all ranks on the screen."""
     names = {"primary": "host.primary", "indexer": "host.indexer", "anon": "host.anon"}
-    return {
-        key: numbers.byte_scale(
-            [value for rank in ranks for value in (rank.line(name).seen, rank.line(name).planned) if value is not None]
-        )
-        for key, name in names.items()
-    }
+    return {key: numbers.byte_scale(_amounts([rank.line(name) for rank in ranks])) for key, name in names.items()}
 
 
-def _mark(text: str, shown: Line) -> str:
-    """`'` after a value of the group, `~` before one that has aged; a blank keeps the others in place."""
-    return ("~" if _is_old(shown) and shown.seen is not None else "") + text + ("'" if shown.group else "")
+def _amounts(lines: Sequence[Line]) -> list[float]:
+    return [amount for shown in lines for amount in (shown.seen, shown.planned) if amount is not None]
 
 
 def legend(ranks: Sequence[RankVerdict], columns: Sequence[Column], look: Look) -> str:
@@ -189,8 +185,16 @@ def _is_old(shown: Line) -> bool:
     return shown.stale or shown.source == "logged"
 
 
-def _quiet(shown: Line) -> str:
-    return "muted" if _is_old(shown) or shown.seen is None else "text"
+def _told(text: str, shown: Line, width: int, role: str = "") -> TextLine:
+    """`'` after a value of the group, `~` before one that has aged; a blank keeps the others in place.
+
+    `role` is of a value that is not as it should be; else it says how new the value is.
+    """
+    is_old = _is_old(shown)
+    is_missing = shown.seen is None
+    mark, after = "~" if is_old and not is_missing else "", "'" if shown.group else ""
+    quiet = "muted" if is_old or is_missing else "text"
+    return (Span(right(mark + text + after, width), role or quiet, role == "breach"),)
 
 
 def _rank(rank: RankVerdict, look: Look, width: int) -> TextLine:
@@ -209,7 +213,7 @@ def _hbm(rank: RankVerdict, look: Look, width: int) -> TextLine:
     used, total = rank.line("hbm.process"), rank.line("hbm.total")
     missing = look.glyphs.missing
     text = f"{numbers.gib(used.seen, missing)}/{numbers.gib(total.seen, missing)}"
-    return (Span(right(_mark(text, used), width), _quiet(used)),)
+    return _told(text, used, width)
 
 
 def _hbm_bar(rank: RankVerdict, look: Look, width: int) -> TextLine:
@@ -225,8 +229,7 @@ def _pair(name: str) -> Callable[[RankVerdict, Look, int], TextLine]:
         shown = rank.line(name)
         seen = numbers.scaled(shown.seen, look.scales[key], look.glyphs.missing)
         planned = numbers.scaled(shown.planned, look.scales[key], look.glyphs.missing)
-        role = "breach" if shown.status in ("over", "under") else _quiet(shown)
-        return (Span(right(_mark(f"{seen}/{planned}", shown), width), role, shown.status in ("over", "under")),)
+        return _told(f"{seen}/{planned}", shown, width, "breach" if shown.status in ("over", "under") else "")
 
     return cell
 
@@ -237,7 +240,7 @@ def _bytes(name: str) -> Callable[[RankVerdict, Look, int], TextLine]:
     def cell(rank: RankVerdict, look: Look, width: int) -> TextLine:
         shown = rank.line(name)
         text = numbers.scaled(shown.seen, look.scales[key], look.glyphs.missing)
-        return (Span(right(_mark(text, shown), width), _quiet(shown)),)
+        return _told(text, shown, width)
 
     return cell
 
@@ -256,15 +259,14 @@ def _pinned(rank: RankVerdict, look: Look, width: int) -> TextLine:
 def _local(rank: RankVerdict, look: Look, width: int) -> TextLine:
     shown = rank.line("numa.local")
     text = look.glyphs.missing if shown.seen is None else f"{shown.seen:.0f}"
-    role = "warn" if shown.status == "under" else _quiet(shown)
-    return (Span(right(_mark(text, shown), width), role),)
+    return _told(text, shown, width, "warn" if shown.status == "under" else "")
 
 
 def _usage(used_name: str, total_name: str) -> Callable[[RankVerdict, Look, int], TextLine]:
     def cell(rank: RankVerdict, look: Look, width: int) -> TextLine:
         used, total = look.aged(rank, rank.line(used_name)), rank.line(total_name)
         share = used.seen / total.seen if used.seen is not None and total.seen else None
-        return (Span(right(_mark(numbers.percent(share, look.glyphs.missing), used), width), _quiet(used)),)
+        return _told(numbers.percent(share, look.glyphs.missing), used, width)
 
     return cell
 
@@ -273,7 +275,7 @@ def _rate(name: str) -> Callable[[RankVerdict, Look, int], TextLine]:
     def cell(rank: RankVerdict, look: Look, width: int) -> TextLine:
         shown = look.aged(rank, rank.line(name))
         text = look.glyphs.missing if shown.seen is None else f"{shown.seen / 1e6:.1f}"
-        return (Span(right(_mark(text, shown), width), _quiet(shown)),)
+        return _told(text, shown, width)
 
     return cell
 

@@ -45,7 +45,7 @@ class EventsView:
             if not keep or keep in f"{happening.kind} {happening.where} {happening.text}".casefold()
         ]
         shown = Table(_columns(kept), frame.width, frame.glyphs.more)
-        rows = tuple(Row.later(partial(_line, happening, shown), EventTarget(happening)) for happening in kept)
+        rows = tuple(Row(partial(_line, happening, shown), EventTarget(happening)) for happening in kept)
         nothing = "  nothing matches the filter" if keep and events else "  nothing has happened since ranktop looks"
         hidden = 0 if asked else len(frame.batches)
         note = f"  {counted(hidden, 'log line')} of batches left out: the filter `batch` shows them" if hidden else ""

@@ -132,7 +132,7 @@ class FleetView:
                 title = Span(f" {self._group} {name}" if row.group else f" {name}", "accent")
                 heading = line(title, Span(f"  {counted(groups[row.group], 'node')}", "muted"))
                 rows.append(Row(fit(heading, width, glyphs.more)))
-            rows.append(Row.later(partial(_line, row, glyphs, shown), NodeTarget(row.instance)))
+            rows.append(Row(partial(_line, row, glyphs, shown), NodeTarget(row.instance)))
         if self._trouble is not None and cell_len(self._trouble) > width - 4:
             rows += _told(self._trouble, "warn", width, glyphs)
         elif self._trouble is None and not nodes:

@@ -62,7 +62,7 @@ def _server_rows(server: str, plan: Plan, frame: Frame) -> list[Row]:
         )
     )
     rows += [
-        Row.later(
+        Row(
             partial(_rank_row, planned, plan, wide, cells, frame, owned.get(planned.rank), codes.get(planned.rank, "")),
             RankTarget(server, planned.rank),
         )

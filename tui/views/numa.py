@@ -35,8 +35,7 @@ class NumaView:
         for heading, ranks in by_server(frame):
             rows += heading
             rows += [
-                Row.later(partial(_rank, rank, nodes, wide, frame), RankTarget(rank.server, rank.rank))
-                for rank in ranks
+                Row(partial(_rank, rank, nodes, wide, frame), RankTarget(rank.server, rank.rank)) for rank in ranks
             ]
         return Page((), tuple(rows))
 

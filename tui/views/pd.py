@@ -83,7 +83,7 @@ def _ranks(server: ServerVerdict, frame: Frame) -> list[Row]:
     notes = (line(Span(f" {frame.glyphs.missing} {plain(reason)}", "muted")) for reason in why)
     return [
         Row(shown.header),
-        *(Row.later(partial(_line, rank, server, frame, shown), RankTarget(rank.server, rank.rank)) for rank in ranks),
+        *(Row(partial(_line, rank, server, frame, shown), RankTarget(rank.server, rank.rank)) for rank in ranks),
         *(Row(fit(note, frame.width, frame.glyphs.more)) for note in notes),
     ]
 

@@ -55,7 +55,7 @@ def draw_grid(
         if several and ranks:
             rows.append(Row(_between(margin, fit(_server_line(server), width, glyphs.more))))
         rows.extend(
-            Row.later(partial(row, rank, columns, look, width, margin), RankTarget(rank.server, rank.rank))
+            Row(partial(row, rank, columns, look, width, margin), RankTarget(rank.server, rank.rank))
             for rank in arranged(ranks, sort, partial(_badness, look))
         )
     if not rows:

@@ -95,8 +95,7 @@ def _occupancy(frame: Frame) -> list[Row]:
         own = [rank for rank in ranks if rank.line("l1.used").seen is not None and not rank.line("l1.used").group]
         rows += heading if own else ()
         rows += [
-            Row.later(partial(_occupancy_row, rank, (rank.server, rank.rank) in gone, wide, cells, frame))
-            for rank in own
+            Row(partial(_occupancy_row, rank, (rank.server, rank.rank) in gone, wide, cells, frame)) for rank in own
         ]
     if len(rows) == 1:
         rows.append(Row(fit(line(Span("  no rank reports its tokens", "muted")), frame.width, frame.glyphs.more)))

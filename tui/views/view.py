@@ -57,28 +57,28 @@ def are_one(one: Target, other: Target) -> bool:
 
 
 class Row:
-    """A line, and what Enter opens on it. `below`: what stands in the page's tail while the cursor is on it."""
+    """A line, and what Enter opens on it.
 
-    __slots__ = ("_draw", "_line", "below", "target")
+    One of many rows is given how it is drawn, and drawn once it comes on the screen: a thousand cost what fits on it.
+    `below`: what stands in the page's tail while the cursor is on it.
+    """
 
-    def __init__(self, text_line: TextLine, target: Target | None = None, below: tuple[Row, ...] = ()) -> None:
-        self._line: TextLine | None = text_line
-        self._draw: Callable[[], TextLine] | None = None
+    __slots__ = ("_line", "below", "target")
+
+    def __init__(
+        self,
+        text_line: TextLine | Callable[[], TextLine],
+        target: Target | None = None,
+        below: tuple[Row, ...] = (),
+    ) -> None:
+        self._line = text_line
         self.target = target
         self.below = below
 
-    @classmethod
-    def later(cls, draw: Callable[[], TextLine], target: Target | None = None) -> Row:
-        """A row of many: drawn once it comes on the screen, so that a thousand cost what fits on it."""
-        row = cls((), target)
-        row._line, row._draw = None, draw
-        return row
-
     @property
     def line(self) -> TextLine:
-        if self._line is None:
-            assert self._draw is not None
-            self._line, self._draw = self._draw(), None
+        if not isinstance(self._line, tuple):
+            self._line = self._line()
         return self._line
 
 

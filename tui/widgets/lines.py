@@ -97,6 +97,16 @@ class Lines(ScrollView, can_focus=False):
             return Strip.blank(width, self._palette.blank)
         return self._strip(row).adjust_cell_length(width, self._palette.blank)
 
+    def render_lines(self, crop: Region) -> list[Strip]:
+        """Where nothing stands around them: without Textual's look at each line for borders, tints and links, which
+        takes a third of a frame."""
+        if self.gutter:
+            return super().render_lines(crop)
+        strips = [self.render_line(y) for y in range(crop.y, crop.bottom)]
+        for one in self.get_line_filters():
+            strips = [strip.apply_filter(one, self.background_colors[1]) for strip in strips]
+        return [strip.crop(crop.x, crop.right) for strip in strips]
+
     def get_line_filters(self) -> Sequence[LineFilter]:
         """Without the one that makes true colours of a terminal's own: a theme has no others, and it would look
         through every line of every frame."""

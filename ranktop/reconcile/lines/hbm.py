@@ -79,12 +79,27 @@ def told_memory(plan: RankPlan | None, said: Reported, logged: LoggedHbm | None 
     kv = _told(said.kv_bytes, logged.kv_bytes, said.memory_is_group)
     graphs = _told(said.graphs_bytes, logged.graphs_bytes, said.memory_is_group)
     device = plan.device if plan else None
+    pool = device.pool_bytes if device else None
+    scratch, staging = (device.scratch_bytes, device.staging_bytes) if device else (None, None)
+    return _told_lines(weights, kv, graphs, None if pool is None else pool - (scratch or 0), scratch, staging)
+
+
+@functools.lru_cache(maxsize=1024)
+def _told_lines(
+    weights: _Told,
+    kv: _Told,
+    graphs: _Told,
+    pool_bytes: int | None,
+    scratch_bytes: int | None,
+    staging_bytes: int | None,
+) -> ToldMemory:
+    """The last three are planned. All of it stands while a server lives, and is much the same of all its ranks."""
     parts = (weights.size_bytes, kv.size_bytes, graphs.size_bytes)
     return ToldMemory(
         reading("hbm.weights", weights.size_bytes, source=weights.source, missing=_UNSAID, group=weights.group),
         compare(
             "hbm.kv",
-            device.pool_bytes - (device.scratch_bytes or 0) if device and device.pool_bytes is not None else None,
+            pool_bytes,
             kv.size_bytes,
             tolerance=max(_KV_TOLERANCE_BYTES, 0.005 * (kv.size_bytes or 0)),
             source=kv.source if kv.size_bytes is not None else "computed",
@@ -92,8 +107,8 @@ def told_memory(plan: RankPlan | None, said: Reported, logged: LoggedHbm | None 
             group=kv.group,
         ),
         reading("hbm.graphs", graphs.size_bytes, source=graphs.source, missing=_UNSAID, group=graphs.group),
-        _untold("hbm.scratch", device.scratch_bytes if device else None),
-        _untold("hbm.staging", device.staging_bytes if device else None),
+        _untold("hbm.scratch", scratch_bytes),
+        _untold("hbm.staging", staging_bytes),
         None if None in parts else sum(part or 0 for part in parts),
     )
 

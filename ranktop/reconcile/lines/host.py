@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -62,21 +63,26 @@ def process_memory(process: RankProcess | None) -> ProcessMemory:
 def process_lines(memory: ProcessMemory, pins: Pins, plan: RankPlan | None) -> tuple[Line, ...]:
     """Pins, anonymous memory, resident set and its peak, and the bookkeeping that hides in anonymous memory."""
     gone = "no process of this rank"
-    planned_bookkeeping = plan.host.bookkeeping_bytes if plan and plan.host else None
     return (
-        # Only the node's sum of pins is known, so a rank never gets a number of its own.
-        reading("host.pinned", None, source=None, missing=f"{pins.verdict}: {pins.reason}"),
+        _pinned(pins),
         reading("host.anon", memory.anon_bytes, source="measured", missing=gone),
         reading("host.rss", memory.rss_bytes, source="measured", missing=gone),
         reading("host.peak", memory.peak_bytes, source="measured", missing=gone),
-        compare(
-            "host.bookkeeping",
-            planned_bookkeeping,
-            None,
-            source="computed",
-            detail="part of the rank's anonymous memory; nothing tells it apart",
-        ),
+        _bookkeeping(plan.host.bookkeeping_bytes if plan and plan.host else None),
     )
+
+
+@functools.lru_cache(maxsize=64)
+def _pinned(pins: Pins) -> Line:
+    """Only the node's sum of pins is known, so a rank never gets a number of its own."""
+    return reading("host.pinned", None, source=None, missing=f"{pins.verdict}: {pins.reason}")
+
+
+@functools.lru_cache(maxsize=64)
+def _bookkeeping(planned_bytes: int | None) -> Line:
+    """The same of all ranks of a server."""
+    detail = "part of the rank's anonymous memory; nothing tells it apart"
+    return compare("host.bookkeeping", planned_bytes, None, source="computed", detail=detail)
 
 
 def _pool_line(host: HostPlan, match: PoolMatch, thresholds: Thresholds) -> Line:

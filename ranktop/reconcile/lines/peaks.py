@@ -47,10 +47,9 @@ class PeakedMemory(NamedTuple):
 
 def lines_with_peaks(memory: HbmLines, hbm: RankHbm, thresholds: Thresholds) -> PeakedMemory:
     """The lines with what is remembered of the rank."""
-    peaks = tuple(sorted(hbm.peaks.values(), key=lambda peak: PHASES.index(peak.phase)))
     held = _rest(memory.rest, hbm, thresholds)
     lines = memory if held is memory.rest else memory._replace(rest=held)
-    return PeakedMemory(LineGroup(lines), _peak_lines(peaks, memory.total.source), peaks)
+    return PeakedMemory(LineGroup(lines), *_peaks(tuple(hbm.peaks.values()), memory.total.source))
 
 
 def follow_hbm(known: RankHbm | None, pid: int | None, memory: HbmLines, phase: str) -> RankHbm:
@@ -97,14 +96,14 @@ def _rest(line: Line, hbm: RankHbm, thresholds: Thresholds) -> Line:
 
 
 @functools.lru_cache(maxsize=1024)
-def _peak_lines(peaks: tuple[PhasePeak, ...], source: str | None) -> LineGroup:
-    """A new peak is rare, and its text is the dear part."""
-    return LineGroup(
-        (
-            _peak("hbm.peak_process", [(peak.phase, peak.process_bytes) for peak in peaks], source),
-            _peak("hbm.peak_gpu", [(peak.phase, peak.gpu_bytes) for peak in peaks], source),
-        )
+def _peaks(known: tuple[PhasePeak, ...], source: str | None) -> tuple[LineGroup, tuple[PhasePeak, ...]]:
+    """Lines, and the peaks by phase. A new peak is rare, and its text is the dear part."""
+    peaks = tuple(sorted(known, key=lambda peak: PHASES.index(peak.phase)))
+    lines = (
+        _peak("hbm.peak_process", [(peak.phase, peak.process_bytes) for peak in peaks], source),
+        _peak("hbm.peak_gpu", [(peak.phase, peak.gpu_bytes) for peak in peaks], source),
     )
+    return LineGroup(lines), peaks
 
 
 def _peak(name: str, by_phase: Sequence[tuple[str, int | None]], source: str | None) -> Line:
