@@ -65,13 +65,13 @@ class PoolsCollector:
                 "no_permission",
             )
         by_key = {(rank.pid, rank.start_ticks): rank for rank in ranks}
-        self.latest = {
-            key[0]: self._same(key[0], with_residency(seen[2], by_key[key])) for key, seen in self._seen.items()
-        }
+        found = {key[0]: self._same(key[0], with_residency(seen[2], by_key[key])) for key, seen in self._seen.items()}
+        if found != self.latest:
+            self.latest = found
         return self.latest
 
     def _same(self, pid: int, mappings: tuple[Mapping, ...]) -> tuple[Mapping, ...]:
-        """The object handed out before where nothing changed, so that who has judged it need not do so again."""
+        """The object handed out before where nothing changed: who has judged or recorded it need not do so again."""
         before = self.latest.get(pid)
         return before if before is not None and before == mappings else mappings
 

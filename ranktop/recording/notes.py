@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -67,6 +68,9 @@ def gap(seq: int, at_unix_seconds: float, text: str) -> Note:
     return Note(seq, at_unix_seconds, RECORDER, GAP, severity="warn", text=text)
 
 
+_state_of = attrgetter("name", "server", "state", "code")
+
+
 class Notary:
     """Compares each sample with the one before it."""
 
@@ -82,7 +86,7 @@ class Notary:
         """All rows of this sample, the sample's own events first."""
         found = [of_sample(seq, event) for event in sample.events]
         found.extend(self._clock(seq, sample))
-        states = [(source.name, source.server, source.state, source.code) for source in sample.sources]
+        states = list(map(_state_of, sample.sources))
         # As nearly always: then nobody asks source by source.
         if states != self._states:
             self._states = states

@@ -75,6 +75,14 @@ class SyntheticNode:
         self._placements: dict[int, tuple[Placement, ...]] = {}
         args = {f"argument_{index}": index if index % 3 else f"value {index}" for index in range(420)}
         self._info = self._filled(ServerInfo, ("info",), server=SERVER, args=args)
+        # As the collector does it: the same object as long as nothing changed.
+        self._mappings = {
+            pid: tuple(
+                Mapping(pid, 0x7F00_0000_0000 + pool, 120_000_012_288, "shared_anon", 4096, 7, "0:1", True)
+                for pool in range(6)
+            )
+            for pid in self._pids()
+        }
         self._read = {name: START for name, _ in _SOURCES}
         self._took = {name: 0.001 for name, _ in _SOURCES}
 
@@ -130,13 +138,7 @@ class SyntheticNode:
                 self._filled(NumaNode, ("node", node), node=node, distances=((0, 10), (1, 32))) for node in range(2)
             ),
             cgroups={pid: self._filled(Cgroup, ("cgroup", pid)) for pid in self._pids()},
-            mappings={
-                pid: tuple(
-                    Mapping(pid, 0x7F00_0000_0000 + pool, 120_000_012_288, "shared_anon", 4096, 7, "0:1", True)
-                    for pool in range(6)
-                )
-                for pid in self._pids()
-            },
+            mappings=self._mappings,
             placements=self._placements,
             gpus=Gpus(
                 driver_version="580.105.08",
