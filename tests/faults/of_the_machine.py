@@ -25,9 +25,9 @@ from faults.fault import Fault, Stage, Watched
 from faults.of_processes import TwoRanks
 from faults.unruly import Unruly, http
 from ranktop.recording.writer import Writer
+from recording.node import SyntheticNode
 from support.command import RANKTOP
 from support.http_answers import closed_port
-from support.samples import healthy
 
 _MAIN_SCREEN = b"\x1b[?1049l"
 
@@ -69,8 +69,8 @@ def _read_only(stage: Stage, shows: str) -> None:
 def _recording(folder: Path) -> bytearray:
     path = folder / "a.rtop"
     writer = Writer(str(path), {})
-    for second in range(200):
-        writer.append(healthy(float(second)))
+    for sample in SyntheticNode(ranks=8).samples(200):
+        writer.append(sample)
     writer.close()
     return bytearray(path.read_bytes())
 
@@ -293,11 +293,11 @@ def _prometheus_goes_and_comes(stage: Stage, shows: str) -> None:
         Unruly(http(body=nothing, headers="Content-Type: application/json\r\n")) as server,
         _on_a_terminal("fleet", "--prometheus", server.url, "--ascii") as (pid, terminal),
     ):
-        _said(terminal, b"on 0 nodes")
+        _said(terminal, b"no series of ranktop")
         server.refuse()
         _said(terminal, shows.encode(), seconds=30)
         server.listen()
-        _said(terminal, b"on 0 nodes", seconds=60)
+        _said(terminal, b"no series of ranktop", seconds=60)
         os.write(terminal, b"q")
         assert _ends(pid, terminal) == 0
 
@@ -337,7 +337,7 @@ FAULTS = (
     Fault("terminal", "is resized, down to one cell", "host", _resized),
     Fault("terminal", "ranktop is stopped (SIGSTOP) and goes on", "host", _stopped),
     Fault("terminal", "ranktop is suspended (Ctrl-Z) and goes on (fg)", "host", _suspended),
-    Fault("memory", "ranktop may have 256 MiB of data", "start one, or name it with --url", _little_memory),
+    Fault("memory", "ranktop may have 256 MiB of data", "no SGLang server with main process 1", _little_memory),
     Fault(
         "rights",
         "are lost while it runs, then given back",
