@@ -65,7 +65,10 @@ class PoolsCollector:
                 "no_permission",
             )
         by_key = {(rank.pid, rank.start_ticks): rank for rank in ranks}
-        found = {key[0]: self._same(key[0], with_residency(seen[2], by_key[key])) for key, seen in self._seen.items()}
+        self._seen = {
+            key: (sizes, at, with_residency(mappings, by_key[key])) for key, (sizes, at, mappings) in self._seen.items()
+        }
+        found = {key[0]: self._same(key[0], mappings) for key, (_, _, mappings) in self._seen.items()}
         if found != self.latest:
             self.latest = found
         return self.latest
@@ -161,7 +164,7 @@ def with_residency(mappings: tuple[Mapping, ...], rank: RankProcess) -> tuple[Ma
     """Whether the mappings are populated, as far as the rank's own counters can tell.
 
     A child inherits shared mappings in its list without a page of them. The counters are sums over a kind: they prove
-    all or nothing, and what lies between is None.
+    all or nothing, and what lies between is None. The same object where it is known already.
     """
     held = {
         "hugetlb": rank.hugetlb_bytes,
@@ -173,9 +176,11 @@ def with_residency(mappings: tuple[Mapping, ...], rank: RankProcess) -> tuple[Ma
     for mapping in mappings:
         mapped[mapping.kind] += mapping.size_bytes
     mapped["shared_anon"] = mapped["memfd"] = mapped["shared_anon"] + mapped["memfd"]
+    told = [_is_resident(mapping, held[mapping.kind], mapped[mapping.kind]) for mapping in mappings]
+    if all(mapping.resident is resident for mapping, resident in zip(mappings, told, strict=True)):
+        return mappings
     return tuple(
-        msgspec.structs.replace(mapping, resident=_is_resident(mapping, held[mapping.kind], mapped[mapping.kind]))
-        for mapping in mappings
+        msgspec.structs.replace(mapping, resident=resident) for mapping, resident in zip(mappings, told, strict=True)
     )
 
 
