@@ -128,6 +128,21 @@ def test_maps_are_read_again_only_when_sizes_changed(mapped: Callable[..., dict[
     assert read(108, vm_size_bytes=2, rss_shmem_bytes=1) == 4
 
 
+def test_what_did_not_change_is_the_same_object(mapped: Callable[..., dict[str, Any]]) -> None:
+    rank = rank_of(mapped("shared_anon", 1 << 20)["pid"])
+    collector = PoolsCollector()
+
+    def read(**changes: int) -> dict[int, tuple[Mapping, ...]]:
+        return collector.read(Processes(ranks=(msgspec.structs.replace(rank, **changes),)), 0.0)
+
+    first = read()
+    assert first[rank.pid][0].resident is True
+    assert read(rss_anon_bytes=5) is first
+    emptied = read(rss_shmem_bytes=1)
+    assert emptied is not first
+    assert emptied[rank.pid][0].resident is False
+
+
 def test_a_reused_pid_is_looked_at_anew(mapped: Callable[..., dict[str, Any]]) -> None:
     rank = rank_of(mapped("shared_anon", 1 << 20)["pid"])
     collector = PoolsCollector()
