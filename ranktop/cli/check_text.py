@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-import textwrap
 from collections.abc import Iterator, Sequence
 
 from ranktop.clock import time_of_day_from_iso
 from ranktop.finding import Finding, worst
+from ranktop.folding import folded
 from ranktop.printable import printable
 from ranktop.reconcile.grouping import rank_span
 from ranktop.reconcile.verdict import Line, RankVerdict, ServerVerdict, TierShares, Verdict
@@ -159,12 +159,6 @@ def _of(first: float | None, second: float | None, divisor: float, digits: int) 
 
 def _hanging(text: str, first: str, rest: str) -> str:
     """Folded lines; a number stays with its unit."""
-    folded = textwrap.fill(
-        _UNIT.sub("\\1\u00a0", text[:_MOST_CHARACTERS]),
-        _WIDTH,
-        initial_indent=first,
-        subsequent_indent=rest,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
-    return folded.replace("\u00a0", " ")
+    joined = _UNIT.sub("\\1\u00a0", text[:_MOST_CHARACTERS])
+    pieces = folded(joined, _WIDTH, initial_indent=first, subsequent_indent=rest, break_long_words=False)
+    return "\n".join(pieces).replace("\u00a0", " ")

@@ -12,6 +12,7 @@ import msgspec
 
 from ranktop.cli.errors import UsageProblem
 from ranktop.cli.settings import load_settings
+from ranktop.folding import folded
 from ranktop.reconcile.catalogue import Entry, entries, in_force, sections
 from ranktop.reconcile.thresholds import Thresholds
 
@@ -78,7 +79,7 @@ def _list() -> Iterator[str]:
 def _entry(code: str, entry: Entry, thresholds: Thresholds) -> Iterator[str]:
     yield f"{code}  ({' or '.join(entry.severity)})"
     yield ""
-    yield textwrap.fill(entry.rule, _WIDTH, break_on_hyphens=False)
+    yield from folded(entry.rule, _WIDTH)
     values = in_force(entry, thresholds)
     if values:
         yield ""
@@ -90,9 +91,7 @@ def _entry(code: str, entry: Entry, thresholds: Thresholds) -> Iterator[str]:
         yield f"  {name} = {_value(value)}{changed}"
     yield ""
     for label, text in (("inputs", entry.inputs), ("sources", entry.sources), ("example", entry.example)):
-        yield textwrap.fill(
-            text, _WIDTH, initial_indent=f"{label:<9}", subsequent_indent=" " * 9, break_on_hyphens=False
-        )
+        yield from folded(text, _WIDTH, initial_indent=f"{label:<9}", subsequent_indent=" " * 9)
 
 
 def _value(value: float | int | None) -> str:

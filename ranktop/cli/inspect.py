@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import textwrap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from ranktop.cli.check_text import check_text
 from ranktop.cli.documents import check_document, encode
 from ranktop.cli.errors import NothingToLookAt, UsageProblem
 from ranktop.finding import exit_code
+from ranktop.folding import folded
 from ranktop.inspect.evidence import FileNote
 from ranktop.inspect.report import Inspection, inspect_paths
 from ranktop.plan import LaunchRequest, parse_launch, profile_for
@@ -83,7 +83,7 @@ def inspect_text(found: Inspection) -> str:
 
 
 def _wrapped(text: str, indent: str = "") -> str:
-    return textwrap.fill(text, _WIDTH, initial_indent=indent, subsequent_indent=indent + "  ", break_on_hyphens=False)
+    return "\n".join(folded(text, _WIDTH, initial_indent=indent, subsequent_indent=indent + "  "))
 
 
 def has_anything(found: Inspection) -> bool:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from ranktop.finding import Finding
+from ranktop.folding import folded
 from ranktop.plan import GB, GIB, Plan, RankPlan
 from ranktop.plan.field_names import KNOWN_FIELDS
 from ranktop.plan.fit import Fit
@@ -71,7 +71,7 @@ def _head(plan: Plan) -> Iterator[str]:
     ]
     exact = "" if plan.sglang.exact else f" (computed as {plan.sglang.profile})"
     title = f"{plan.model.name}  SGLang {plan.sglang.version}{exact}  {launch.role}  {' '.join(sizes)}"
-    yield from _folded(title, subsequent_indent="  ")
+    yield from folded(title, _WIDTH, subsequent_indent="  ")
     if not launch.hicache:
         yield "HiCache is off: no host pools"
         return
@@ -188,7 +188,7 @@ def _machine_block(plan: Plan, machine: Machine, allowance: Allowance, unread: S
             nodes = ", ".join(map(str, machine.allowed_nodes))
             yield _row("allowed", f"{machine.allowed_cpus} CPUs; memory of node {nodes}", None)
     for text in unread:
-        yield from _folded(f"not read: {text}", initial_indent="  ", subsequent_indent="    ")
+        yield from folded(f"not read: {text}", _WIDTH, initial_indent="  ", subsequent_indent="    ")
 
 
 def _memory_nodes(plan: Plan, machine: Machine) -> Iterator[str]:
@@ -212,7 +212,7 @@ def _layer_block(plan: Plan) -> Iterator[str]:
     split = plan.layer_split
     yield (f"LayerSplit: {split.max_owned} owned + 1 scratch of {plan.model.layers} layers")
     text = "  ".join(f"CP{index} [{start},{end})" for index, (start, end) in enumerate(split.ranges))
-    yield from _folded(text, initial_indent="  ", subsequent_indent="  ")
+    yield from folded(text, _WIDTH, initial_indent="  ", subsequent_indent="  ")
     yield f"  at most {split.reduction_percent:.4f} % less L1, scratch included"
 
 
@@ -253,7 +253,7 @@ def _section(title: str, lines: Sequence[str]) -> Iterator[str]:
     yield title
     for line in lines:
         indent = 4 if line.startswith("- ") else 11
-        yield from _folded(line, initial_indent="  ", subsequent_indent=" " * indent)
+        yield from folded(line, _WIDTH, initial_indent="  ", subsequent_indent=" " * indent)
 
 
 def _title(text: str) -> str:
@@ -269,10 +269,3 @@ def _row(label: str, how: str, size: int | None) -> str:
     digits = 2 if size is None or size == 0 or abs(size) >= GB // 10 else 4
     amounts = "" if size is None else f"{size / GB:>{_AMOUNT},.{digits}f}{size / GIB:>{_AMOUNT},.{digits}f}"
     return f"  {label:<{_LABEL}}{how:<{_HOW}}{amounts}".rstrip()
-
-
-def _folded(text: str, initial_indent: str = "", subsequent_indent: str = "") -> list[str]:
-    """Cut at blanks alone: a flag that ends in a hyphen is none."""
-    return textwrap.wrap(
-        text, _WIDTH, initial_indent=initial_indent, subsequent_indent=subsequent_indent, break_on_hyphens=False
-    )

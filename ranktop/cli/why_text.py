@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator
 
 from ranktop.clock import iso_utc
+from ranktop.folding import folded
 from ranktop.printable import printable
 from ranktop.why.death import Claim, Death
 from ranktop.why.evidence import Evidence
@@ -63,11 +63,5 @@ def _when(death: Death) -> str:
 
 
 def _wrapped(text: str, first: str = "", rest: str | None = None) -> str:
-    return textwrap.fill(
-        text,
-        _WIDTH,
-        initial_indent=first,
-        subsequent_indent=rest if rest is not None else first + "  ",
-        break_on_hyphens=False,
-        break_long_words=False,
-    )
+    rest = rest if rest is not None else first + "  "
+    return "\n".join(folded(text, _WIDTH, initial_indent=first, subsequent_indent=rest, break_long_words=False))

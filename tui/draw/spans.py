@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from rich.cells import cell_len, set_cell_size
+
+from ranktop.folding import folded
 
 
 class Span(NamedTuple):
@@ -84,12 +85,6 @@ def fit(text_line: Iterable[Span], cells: int, more: str) -> TextLine:
         taken.append(span._replace(text=left(span.text, room, more)))
         return line(*taken)
     return line(*taken, " " * room)
-
-
-def folded(text: str, cells: int, **how: Any) -> list[str]:
-    """In pieces of so many cells at most, cut at blanks alone: a flag that ends in a hyphen is none. `how`: as textwrap
-    has it."""
-    return textwrap.wrap(text, cells, break_on_hyphens=False, **how)
 
 
 def paragraph(text: str, cells: int, role: str = "text") -> list[TextLine]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from ranktop.folding import folded
 from ranktop.reconcile.verdict import Line, NodeVerdict, RankVerdict, Verdict
 from tui.draw.glyphs import Glyphs
 from tui.draw.rule import draw_rule
-from tui.draw.spans import Span, TextLine, fit, folded, line, plain
+from tui.draw.spans import Span, TextLine, fit, line, plain
 from tui.draw.table import Cell, Col, Table
 from tui.views.formulas import formula
 from tui.views.values import difference_cell, seen_cell, status_role, value

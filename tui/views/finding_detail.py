@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from ranktop.clock import time_of_day_from_iso
 from ranktop.finding import Finding
+from ranktop.folding import folded
 from tui.draw import numbers
-from tui.draw.spans import Span, TextLine, fit, folded, left, line, paragraph, plain
+from tui.draw.spans import Span, TextLine, fit, left, line, paragraph, plain
 from tui.views.view import Frame, Page, Row
 
 _WIDEST_NAME = 28

@@ -9,12 +9,13 @@ from rich.cells import cell_len as cells_of_text
 
 from ranktop.clock import time_of_day_from_iso
 from ranktop.finding import SEVERITIES, Finding
+from ranktop.folding import folded
 from ranktop.reconcile.grouping import rank_span
 from ranktop.reconcile.headline import where
 from ranktop.reconcile.verdict import Verdict
 from ranktop.sample import SourceState
 from tui.draw.glyphs import Glyphs
-from tui.draw.spans import Span, TextLine, fit, folded, left, line, plain, spread
+from tui.draw.spans import Span, TextLine, fit, left, line, plain, spread
 from tui.draw.spans import width as cells_of
 from tui.views.view import NO_DIFFERENCES, Differences, FindingTarget, Row
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from functools import partial
 
 from ranktop.finding import Finding
+from ranktop.folding import folded
 from ranktop.plan.plan import Plan, RankPlan
 from ranktop.reconcile.verdict import Line
 from tui.draw.parts import Part, whole_parts
-from tui.draw.spans import Span, TextLine, fit, folded, left, line, plain, right
+from tui.draw.spans import Span, TextLine, fit, left, line, plain, right
 from tui.views.columns import tag_width
 from tui.views.related import related
 from tui.views.view import Frame, Page, RankTarget, Row

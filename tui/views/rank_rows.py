@@ -7,10 +7,11 @@ from functools import partial
 from typing import NamedTuple
 
 from ranktop.finding import SEVERITIES
+from ranktop.folding import folded
 from ranktop.reconcile.verdict import RankVerdict, ServerVerdict, Verdict
 from ranktop.reconcile.wording import counted
 from tui.draw.glyphs import Glyphs
-from tui.draw.spans import Span, TextLine, fit, folded, line, plain
+from tui.draw.spans import Span, TextLine, fit, line, plain
 from tui.views.columns import Look, fitting, header, legend, rank_columns, row, scales, tag_width, unseen_order
 from tui.views.sorting import arranged
 from tui.views.view import UNSORTED, RankTarget, Row, Sort, gone_ranks

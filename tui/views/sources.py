@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ranktop.clock import duration
+from ranktop.folding import folded
 from ranktop.sample import SourceState
 from tui.draw.own import own_lines
-from tui.draw.spans import Span, TextLine, fit, folded, line, plain
+from tui.draw.spans import Span, TextLine, fit, line, plain
 from tui.draw.table import Cell, Col, Table
 from tui.eventlog import STATE_WORDS
 from tui.views.view import Frame, Page, Row
