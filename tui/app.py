@@ -17,12 +17,9 @@ from tui.themes import ThemeColors
 from tui.timekeys import ReplayTime, TimeKeys
 from tui.tools import NO_TOOLS, Failed, Recorder, Tools
 from tui.viewer import Viewer
-from tui.views.event_detail import EventDetail
-from tui.views.finding_detail import FindingDetail, as_markdown
-from tui.views.line_detail import LineDetail
-from tui.views.rank_detail import RankDetail
+from tui.views.finding_detail import as_markdown
 from tui.views.sorting import next_sort
-from tui.views.view import UNSORTED, EventTarget, FindingTarget, Frame, LineTarget, RankTarget, Sort
+from tui.views.view import UNSORTED, FindingTarget, Frame, Sort
 from tui.views.what_if import WhatIf
 
 TICK_SECONDS = 1.0
@@ -109,19 +106,7 @@ class RanktopApp(Viewer):
         main.show_keys(self._view_keys(), self._short_keys(), self._stack[0].name)
 
     def action_open(self) -> None:
-        target = self._main.chosen() or self._headline_target()
-        if target is None:
-            return
-        if isinstance(target, FindingTarget):
-            self._aim_at(target.finding)
-            self._push(FindingDetail(target.finding))
-        elif isinstance(target, EventTarget):
-            self._push(EventDetail(target.happening))
-        elif isinstance(target, RankTarget):
-            self._rank = target
-            self._push(RankDetail(target))
-        elif isinstance(target, LineTarget):
-            self._push(LineDetail(target))
+        self._open(self._main.chosen() or self._headline_target())
 
     def action_leave(self) -> None:
         if len(self._stack) > 1:

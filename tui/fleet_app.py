@@ -34,13 +34,9 @@ from tui.themes import ThemeColors
 from tui.timeline import Mark, next_breach, previous_breach
 from tui.trails import Trails
 from tui.viewer import Viewer
-from tui.views.event_detail import EventDetail
-from tui.views.finding_detail import FindingDetail
 from tui.views.fleet import FLEET_SORT, FleetView, fleet_verdict, next_fleet_sort, worst_node
-from tui.views.line_detail import LineDetail
-from tui.views.rank_detail import RankDetail
 from tui.views.sorting import next_sort
-from tui.views.view import UNSORTED, EventTarget, FindingTarget, Frame, LineTarget, NodeTarget, RankTarget, Sort, View
+from tui.views.view import UNSORTED, Frame, NodeTarget, Sort, View
 
 MAX_WAIT_SECONDS = 60.0
 _SPANS_SECONDS = (300.0, 30 * 86400.0)
@@ -164,18 +160,8 @@ class FleetApp(Viewer):
 
     def action_open(self) -> None:
         target = self._main.chosen() or self._worst_node() or self._headline_target()
-        if target is None:
-            return
-        if isinstance(target, FindingTarget):
-            self._aim_at(target.finding)
-            self._push(FindingDetail(target.finding))
-        elif isinstance(target, EventTarget):
-            self._push(EventDetail(target.happening))
-        elif isinstance(target, RankTarget):
-            self._rank = target
-            self._push(RankDetail(target))
-        elif isinstance(target, LineTarget):
-            self._push(LineDetail(target))
+        if not isinstance(target, NodeTarget):
+            self._open(target)
         elif self._reading is not None:
             self._node = next((row for row in self._reading.fleet.rows if row.instance == target.instance), None)
             self._wake.set()

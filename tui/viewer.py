@@ -29,7 +29,11 @@ from tui.screens.main import MainScreen
 from tui.signals import mind_signals
 from tui.terminal.held import HeldApp
 from tui.themes import ThemeColors
-from tui.views.view import FindingTarget, RankTarget, Target, View
+from tui.views.event_detail import EventDetail
+from tui.views.finding_detail import FindingDetail
+from tui.views.line_detail import LineDetail
+from tui.views.rank_detail import RankDetail
+from tui.views.view import EventTarget, FindingTarget, LineTarget, RankTarget, Target, View
 from tui.widgets.ask import Ask
 from tui.widgets.lines import AsciiBar
 
@@ -119,6 +123,19 @@ class Viewer(HeldApp):
     def _headline_target(self) -> Target | None:
         """What Enter opens where no row is chosen: the finding that the sentence on top is of."""
         return self._main.headline_target() if len(self._stack) == 1 else None
+
+    def _open(self, target: Target | None) -> None:
+        """Show all of a finding, an event, a rank or a line."""
+        if isinstance(target, FindingTarget):
+            self._aim_at(target.finding)
+            self._push(FindingDetail(target.finding))
+        elif isinstance(target, EventTarget):
+            self._push(EventDetail(target.happening))
+        elif isinstance(target, RankTarget):
+            self._rank = target
+            self._push(RankDetail(target))
+        elif isinstance(target, LineTarget):
+            self._push(LineDetail(target))
 
     def _push(self, view: View) -> None:
         self._stack.append(view)
