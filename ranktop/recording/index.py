@@ -15,6 +15,8 @@ class Span(NamedTuple):
     t0: float
     t1: float
     is_chunk: bool
+    uses: str = ""
+    """`chunk.uses`, as it is stored."""
 
     @property
     def last_seq(self) -> int:

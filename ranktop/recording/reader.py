@@ -6,8 +6,8 @@ import os
 import sqlite3
 from bisect import bisect_right
 from collections import OrderedDict, defaultdict
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, Self
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple, Self, TypeVar
 
 import msgspec
 
@@ -26,6 +26,9 @@ from ranktop.sample import Event, Sample, SeriesKey
 _OPEN_CHUNKS = 2
 _KEPT_SERIES = 16
 _MAX_EVENTS = 1_000_000
+
+
+_Kept = TypeVar("_Kept")
 
 
 class _NotInTail(Damaged):
@@ -175,7 +178,7 @@ class Recording:
             if None in row or row[0] <= end or not 0 < row[1] <= MAX_CHUNK_SAMPLES:
                 self._note_damage(f"the entry of a chunk at number {row[0]} cannot be true")
                 continue
-            spans.append(Span(row[0], row[1], row[2], row[3], True))
+            spans.append(Span(row[0], row[1], row[2], row[3], True, row[4]))
             end = spans[-1].last_seq
         covered = Index(spans)
         # A row of the tail is checked when it is read: here it only says that it is there.
@@ -219,58 +222,41 @@ class Recording:
 
     def _tail(self, seq: int) -> list[TailPart]:
         """A row of the tail. _NotInTail when it is not there, Damaged when it cannot be read."""
-        found = self._tails.get(seq)
-        if found is None:
-            rows = self._rows(f"{TAIL.select} WHERE seq = ?", (seq,))
-            if not rows:
-                raise _NotInTail(f"the tail row of sample {seq} is missing")
-            if not TAIL.holds(rows[0]):
-                raise Damaged(f"the checksum of sample {seq} does not hold")
-            found = self._tails[seq] = tail_parts(rows[0][2])
-            if len(self._tails) > MAX_TAIL_DISTANCE:
-                self._tails.popitem(last=False)
-        return found
+        return _kept(self._tails, seq, self._read_tail, MAX_TAIL_DISTANCE)
+
+    def _read_tail(self, seq: int) -> list[TailPart]:
+        rows = self._rows(f"{TAIL.select} WHERE seq = ?", (seq,))
+        if not rows:
+            raise _NotInTail(f"the tail row of sample {seq} is missing")
+        if not TAIL.holds(rows[0]):
+            raise Damaged(f"the checksum of sample {seq} does not hold")
+        return tail_parts(rows[0][2])
 
     def _chunk(self, span: Span) -> OpenChunk:
-        chunk = self._chunks.get(span.first_seq)
-        if chunk is None:
-            rows = self._rows(f"{BLOCK.select} WHERE first_seq = ?", (span.first_seq,))
-            if not rows or not BLOCK.holds(rows[0]) or not isinstance(rows[0][1], bytes):
-                raise Damaged("the chunk is missing or its checksum does not hold")
-            base = self._base_of(span.first_seq)
-            chunk = self._chunks[span.first_seq] = OpenChunk(rows[0][1], base, self._values)
-            if chunk.count != span.samples:
-                raise Damaged("the chunk holds another number of samples than its entry says")
-            if len(self._chunks) > _OPEN_CHUNKS:
-                self._chunks.popitem(last=False)
-        self._chunks.move_to_end(span.first_seq)
-        return chunk
+        return _kept(self._chunks, span.first_seq, lambda _: self._read_chunk(span), _OPEN_CHUNKS)
 
-    def _base_of(self, first_seq: int) -> bytes:
-        """The dictionary of a chunk."""
-        rows = self._rows(f"{CHUNK.select} WHERE first_seq = ?", (first_seq,))
+    def _read_chunk(self, span: Span) -> OpenChunk:
+        rows = self._rows(f"{BLOCK.select} WHERE first_seq = ?", (span.first_seq,))
+        if not rows or not BLOCK.holds(rows[0]) or not isinstance(rows[0][1], bytes):
+            raise Damaged("the chunk is missing or its checksum does not hold")
         try:
-            number = uses_of(rows[0][4])[0]
-        except (msgspec.MsgspecError, TypeError, IndexError) as problem:
+            base = uses_of(span.uses)[0]
+        except (msgspec.MsgspecError, IndexError) as problem:
             raise Damaged(f"the entry of a chunk does not tell what it uses: {problem}") from problem
-        if number not in self._bases:
-            self._bases[number] = self._series(number)
-            if len(self._bases) > _OPEN_CHUNKS:
-                self._bases.popitem(last=False)
-        return self._bases[number]
+        chunk = OpenChunk(rows[0][1], _kept(self._bases, base, self._series, _OPEN_CHUNKS), self._values)
+        if chunk.count != span.samples:
+            raise Damaged("the chunk holds another number of samples than its entry says")
+        return chunk
 
     def _keys_of(self, number: int) -> tuple[SeriesKey, ...]:
         """The keys of the points of a metrics page."""
-        found = self._keys.get(number)
-        if found is None:
-            try:
-                found = msgspec.msgpack.decode(self._series(number), type=tuple[SeriesKey, ...])
-            except (msgspec.MsgspecError, RecursionError) as problem:
-                raise Damaged(f"keys of a metrics page cannot be read: {problem}") from problem
-            self._keys[number] = found
-            if len(self._keys) > _KEPT_SERIES:
-                self._keys.popitem(last=False)
-        return found
+        return _kept(self._keys, number, self._read_keys, _KEPT_SERIES)
+
+    def _read_keys(self, number: int) -> tuple[SeriesKey, ...]:
+        try:
+            return msgspec.msgpack.decode(self._series(number), type=tuple[SeriesKey, ...])
+        except (msgspec.MsgspecError, RecursionError) as problem:
+            raise Damaged(f"keys of a metrics page cannot be read: {problem}") from problem
 
     def _series(self, number: int) -> bytes:
         """What a row of `series` packs, of the first of its copies that holds."""
@@ -313,3 +299,13 @@ class Recording:
     def _note_damage(self, line: str) -> None:
         if len(self._damage) < 1000:
             self._damage[line] = None
+
+
+def _kept(known: OrderedDict[int, _Kept], number: int, make: Callable[[int], _Kept], most: int) -> _Kept:
+    """What is known of that number, made where it is not; so many are kept, those that were asked for last."""
+    if number not in known:
+        known[number] = make(number)
+        if len(known) > most:
+            known.popitem(last=False)
+    known.move_to_end(number)
+    return known[number]
