@@ -40,11 +40,6 @@ class Exposition(Struct, frozen=True):
     bad_lines: int
     """Lines of wanted names that could not be read."""
 
-    @property
-    def points(self) -> tuple[tuple[SeriesKey, float], ...]:
-        """Keys with their values."""
-        return tuple(zip(self.keys, self.values, strict=True))
-
 
 class ExpositionParser:
     """Parser of successive pages of one server. Keeps the labels of the lines it has seen, at most MAX_CACHED_KEYS."""

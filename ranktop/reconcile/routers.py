@@ -63,6 +63,6 @@ def _bound(key: SeriesKey) -> float:
 def _buckets(page: MetricsPage, name: str) -> dict[SeriesKey, float]:
     return {
         key: count
-        for key, count in zip(page.keys, page.values, strict=True)
+        for key, count in page.points
         if key.name == name and not (key.label("path") or key.label("route") or "").startswith(_NOT_GENERATING)
     }
