@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from itertools import accumulate
 from typing import Annotated, Any
 
 import msgspec
@@ -12,7 +11,6 @@ from msgspec import Meta
 
 from ranktop.recording.encoder import MAX_CHUNK_SAMPLES, MAX_PARTS, Chunk, ChunkPart, TailPart
 from ranktop.recording.errors import Damaged
-from ranktop.recording.flips import without_sums
 from ranktop.recording.packed import unpack
 from ranktop.recording.parts import ROOT, Key, KeysOf, join, read
 from ranktop.sample import Event, Sample
@@ -64,7 +62,7 @@ def read_tail(
 def tail_parts(data: bytes) -> list[TailPart]:
     """What stands in a row of `tail`. Damaged when it is none."""
     try:
-        return msgspec.msgpack.decode(without_sums(data) or b"", type=_TailParts)
+        return msgspec.msgpack.decode(data, type=_TailParts)
     except (msgspec.MsgspecError, RecursionError) as problem:
         raise Damaged(f"a tail row cannot be read: {problem}") from problem
 
@@ -83,24 +81,20 @@ class _Rows:
 
     def __init__(self, part: ChunkPart) -> None:
         """ValueError when they are not what they say."""
-        self.starts, self._rows = part.starts, memoryview(part.rows)
-        self._ends = list(accumulate(part.sizes))
+        self.starts, self._rows = part.starts, part.rows
         if self.starts != sorted(set(self.starts)) or min(self.starts, default=-1) < 0:
             raise ValueError("rows out of order")
-        if len(part.sizes) != len(self.starts) or min(part.sizes) < 0 or self._ends[-1] != len(self._rows):
-            raise ValueError("rows do not fit their sizes")
+        if len(self._rows) != len(self.starts):
+            raise ValueError("rows do not fit their places")
 
     def number_at(self, position: int) -> int | None:
         """Which row holds there; None where the part is missing."""
         number = bisect_right(self.starts, position) - 1
-        return number if number >= 0 and self._size(number) else None
+        return number if number >= 0 and self._rows[number] else None
 
     def row(self, number: int) -> bytes:
         """Empty where the part is missing."""
-        return bytes(self._rows[self._ends[number] - self._size(number) : self._ends[number]])
-
-    def _size(self, number: int) -> int:
-        return self._ends[number] - (self._ends[number - 1] if number else 0)
+        return self._rows[number]
 
 
 class OpenChunk:

@@ -14,7 +14,6 @@ from typing import Annotated, Any, NamedTuple
 import msgspec
 from msgspec import Meta, Struct
 
-from ranktop.recording.flips import with_sums
 from ranktop.recording.packed import pack
 from ranktop.recording.parts import (
     MAX_ROW_BYTES,
@@ -60,20 +59,16 @@ class TailPart(Struct, frozen=True, array_like=True):
     row: msgspec.Raw
 
 
-_Counts = Annotated[list[int], Meta(max_length=MAX_CHUNK_SAMPLES)]
-
-
 class ChunkPart(Struct, frozen=True, array_like=True):
-    """The rows of one part, one behind the other. From each of `starts` on, counted in the minute, the next one holds.
+    """The rows of one part: from each of `starts` on, counted in the minute, that one holds.
 
-    `sizes` are in bytes; 0 where the part is missing from there on.
+    A row is empty where the part is missing from there on.
     """
 
     field: str
     server: str | None
-    starts: _Counts
-    sizes: _Counts
-    rows: bytes
+    starts: Annotated[list[int], Meta(max_length=MAX_CHUNK_SAMPLES)]
+    rows: Annotated[list[bytes], Meta(max_length=MAX_CHUNK_SAMPLES)]
 
 
 class Chunk(Struct, frozen=True, array_like=True):
@@ -188,18 +183,13 @@ class Encoder:
                     part.value = _NOTHING
                     part.hold(None, position)
         self.count += 1
-        return with_sums(encode(tail)), new
+        return encode(tail), new
 
     def take_chunk(self) -> PackedChunk:
         """The samples since the last chunk."""
         count, self.count = self.count, 0
         held = [part for part in self._parts.values() if any(part.rows)]
-        data = encode(
-            Chunk(
-                count,
-                [ChunkPart(*part.key, part.starts, [*map(len, part.rows)], b"".join(part.rows)) for part in held],
-            )
-        )
+        data = encode(Chunk(count, [ChunkPart(*part.key, part.starts, part.rows) for part in held]))
         new = self._renew_base(held)
         packed = PackedChunk(pack(data, self._base), [self._base_id, *sorted(self._used)], new)
         self._begin_minute()

@@ -20,7 +20,7 @@ from ranktop.recording.tables import BLOCK, SERIES, TAIL, Table
 _MAX_MESSAGE_BYTES = 1 << 18
 """Of a larger row too much else would pass for one flipped bit: more than 1 in 2,000."""
 
-_WITH_SUMS = (SERIES, BLOCK, TAIL)
+_WITH_SUMS = (SERIES, BLOCK)
 """Their last column but the checksum is a blob with a sum for each of its pieces."""
 
 Row = tuple[Any, ...]
@@ -89,7 +89,7 @@ def _others(value: Any, column: str) -> Iterator[Any]:
 
 
 def _reads(table: Table, row: Row) -> bool:
-    if table in (SERIES, BLOCK):
+    if table in _WITH_SUMS:
         return is_whole(row[-2])
     try:
         if table == TAIL:

@@ -14,9 +14,11 @@ import msgspec
 APPLICATION_ID = 0x52544F50
 """`RTOP`: what file(1) and SQLite's header show."""
 
-FORMAT = 5
-"""`PRAGMA user_version`; a reader refuses any other one. Those up to 4 are of before the first release."""
+FORMAT = 6
+"""`PRAGMA user_version`; a reader refuses any other one. Those up to 5 are of before the first release."""
 
+
+_encode = msgspec.msgpack.Encoder().encode
 
 _TYPES: dict[str, type] = {"TEXT": str, "INTEGER": int, "REAL": float, "BLOB": bytes}
 
@@ -54,7 +56,7 @@ class Table(NamedTuple):
 
     def checksum(self, values: Sequence[Any]) -> int:
         """crc32 of the table's name and the values, so that a row cannot pass for one of another table."""
-        return zlib.crc32(msgspec.msgpack.encode((self.name, *values)))
+        return zlib.crc32(_encode((self.name, *values)))
 
     def holds(self, row: Sequence[Any]) -> bool:
         """Whether a row, checksum last, is as it was written."""

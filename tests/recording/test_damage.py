@@ -161,7 +161,7 @@ def test_a_flipped_bit_in_every_page(original: Original, tmp_path: Path) -> None
 def test_a_flipped_bit_in_every_page_of_a_killed_file_and_its_log(
     large: Original, tmp_path: Path, is_taken_over: bool
 ) -> None:
-    """SQLite reads nothing of such a log; a row of the unfinished minute is longer than a page: several bits hit it."""
+    """SQLite reads nothing of such a log. A row of the unfinished minute stands on several pages and has one sum."""
     rng, path, killed = random.Random(SEED), tmp_path / "flip.rtop", tmp_path / "killed.rtop"
     for suffix in ("", "-wal"):
         shutil.copy(f"{large.killed}{suffix}", f"{killed}{suffix}")
@@ -182,11 +182,10 @@ def test_a_flipped_bit_in_every_page_of_a_killed_file_and_its_log(
                 data[page + rng.randrange(page_bytes)] ^= 1 << rng.randrange(8)
             Path(f"{path}{suffix}").write_bytes(data)
         saved.append(look(large, path)[1])
-    lost = sum(count < SAMPLES for count in saved)
-    print(f"{lost} of {len(saved)} files lost a sample, {SAMPLES - min(saved)} at most")
-    # What SQLite needs to find a row (headers, pointers to cells and pages) carries no sum: 11 of 100 files in the log,
-    # where rows of 11 kB stand in three pages, 3 of 100 in the file.
-    assert lost <= 1 + len(saved) // 6
+    lost = sum(count < MINUTE_SAMPLES for count in saved)
+    print(f"{lost} of {len(saved)} files lost a minute that was closed")
+    # What SQLite needs to find a row (headers, pointers to cells and pages) carries no sum.
+    assert lost <= 1 + len(saved) // 20
 
 
 def test_other_damage_is_no_flipped_bit(original: Original, tmp_path: Path) -> None:
