@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import chain
 from typing import Literal
 
@@ -249,6 +250,11 @@ class RankVerdict(Struct, frozen=True, dict=True):
     def line(self, name: str) -> Line:
         """The line of that name; an empty `unknown` one where the rank has none."""
         return self._by_name.get(name) or Line(name)
+
+    def seen(self, names: Iterable[str]) -> list[float | int | None]:
+        """What is seen of these lines; None for one that the rank has not, too."""
+        known = self._by_name
+        return [None if (line := known.get(name)) is None else line.seen for name in names]
 
     @lazy
     def pools(self) -> tuple[Line, ...]:
