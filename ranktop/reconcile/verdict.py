@@ -35,14 +35,10 @@ class Line(Struct, frozen=True, gc=False):
     stale: bool = False
 
 
-class LineGroup(Struct, frozen=True, dict=True):
+class LineGroup(Struct, frozen=True):
     """Lines that are made of the same things, and so stand still together."""
 
     lines: tuple[Line, ...] = ()
-
-    @lazy
-    def by_name(self) -> dict[str, Line]:
-        return {line.line: line for line in self.lines}
 
     def after(self, before: LineGroup) -> LineGroup:
         """These lines, those that are equal being the very objects of before: less to compare and to keep."""
@@ -263,10 +259,19 @@ class RankVerdict(Struct, frozen=True, dict=True):
 
     @lazy
     def _by_name(self) -> dict[str, Line]:
-        found: dict[str, Line] = {}
-        for group in self.groups:
-            found |= group.by_name
-        return found
+        return {line.line: line for line in self.lines}
+
+    def after(self, before: RankVerdict) -> RankVerdict:
+        """This one, where of the lines by name only those are found anew whose group is another than before."""
+        found = before._by_name.copy()
+        for was, now in zip(before.groups, self.groups, strict=True):
+            if was is not now:
+                names = [line.line for line in now.lines]
+                if names != [line.line for line in was.lines]:
+                    return self
+                found.update(zip(names, now.lines, strict=True))
+        self.__dict__["_by_name"] = found
+        return self
 
 
 class NodeVerdict(Struct, frozen=True, dict=True):
