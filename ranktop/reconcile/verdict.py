@@ -9,7 +9,7 @@ from typing import Literal
 from msgspec import Struct
 
 from ranktop.finding import Finding
-from ranktop.lazy import lazy
+from ranktop.lazy import give, lazy
 from ranktop.plan.plan import Plan
 from ranktop.reconcile.calibration import Calibration
 from ranktop.sample import Sample
@@ -270,7 +270,7 @@ class RankVerdict(Struct, frozen=True, dict=True):
                 if names != [line.line for line in was.lines]:
                     return self
                 found.update(zip(names, now.lines, strict=True))
-        self.__dict__["_by_name"] = found
+        give(self, "_by_name", found)
         return self
 
 
