@@ -152,8 +152,8 @@ class ExpositionParser:
         return Exposition(self._newest, tuple(values), families, wanted_families, bad_lines)
 
     def _learn(self, line: str, prefix: str) -> tuple[SeriesKey | None, str]:
-        """Key and number of a line seen for the first time, or of one with a timestamp behind its value. `prefix` is all
-        up to its last word."""
+        """Key and number of a line seen for the first time, or of one with a timestamp behind its value. `prefix` is
+        all up to its last word."""
         if len(line) > MAX_LINE_CHARACTERS:
             return None, ""
         head, brace, rest = line.partition("{")
