@@ -7,7 +7,9 @@ The format: prometheus.io/docs/instrumenting/exposition_formats, version 0.0.4. 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import compress
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -41,8 +43,25 @@ class Exposition(Struct, frozen=True):
     """Lines of wanted names that could not be read."""
 
 
+class _Layout(NamedTuple):
+    """A page without its numbers. Of one on which a line could not be read, or has a timestamp, some `begins` are
+    missing, so that no page is like it."""
+
+    begins: Sequence[str] = ()
+    """By line: what it begins with, and what decides on it."""
+    whole: Sequence[int] = ()
+    """Lines that are nothing else."""
+    numbers: Sequence[tuple[int, int]] = ()
+    """Lines of wanted names, and where their number begins."""
+    are_samples: Sequence[bool] = ()
+    """Of each of these."""
+    families: int = 0
+    wanted_families: int = 0
+
+
 class ExpositionParser:
-    """Parser of successive pages of one server. Keeps the labels of the lines it has seen, at most MAX_CACHED_KEYS."""
+    """Parser of successive pages of one server. Keeps the labels of the lines it has seen, at most MAX_CACHED_KEYS, and
+    where the page before had which: mostly the next one differs in its numbers alone."""
 
     def __init__(self, wanted: Iterable[str]) -> None:
         names = frozenset(wanted)
@@ -50,33 +69,67 @@ class ExpositionParser:
         self._family_names = {spelling for name in self._spellings for spelling in _family_spellings(name)}
         self._keys: dict[str, SeriesKey] = {}
         self._newest: tuple[SeriesKey, ...] = ()
+        self._layout = _Layout()
 
     def parse(self, text: str) -> Exposition:
         """Read one page. Never raises: a line that cannot be read is counted and left out."""
+        lines = text.split("\n")
+        values = self._numbers(lines)
+        if values is None:
+            return self._parse(lines)
+        return Exposition(self._newest, values, self._layout.families, self._layout.wanted_families, 0)
+
+    def _numbers(self, lines: Sequence[str]) -> tuple[float, ...] | None:
+        """The values of a page that has the layout of the one before; None for one that has another."""
+        layout = self._layout
+        if len(lines) != len(layout.begins) or not all(map(str.startswith, lines, layout.begins)):
+            return None
+        if any(lines[line] != layout.begins[line] for line in layout.whole):
+            return None
+        try:
+            numbers = [float(lines[line][at:]) for line, at in layout.numbers]
+        except ValueError:
+            return None
+        are_samples = [-_BLANK < number < _BLANK for number in numbers]
+        return tuple(compress(numbers, are_samples)) if are_samples == layout.are_samples else None
+
+    def _parse(self, lines: Sequence[str]) -> Exposition:
         spellings, keys = self._spellings, self._keys
         found: list[SeriesKey] = []
         values: list[float] = []
+        begins: list[str] = []
+        whole: list[int] = []
+        places: list[tuple[int, int]] = []
+        are_samples: list[bool] = []
         families = wanted_families = bad_lines = 0
         unwanted = "\n"
-        for line in text.split("\n"):
+        for line in lines:
             # Buckets of families that nobody asked for are most of a page, and they come in runs.
             if line.startswith(unwanted):
+                begins.append(unwanted)
                 continue
             if line.startswith("#"):
+                whole.append(len(begins))
+                begins.append(line)
                 if line.startswith("# TYPE "):
                     families += 1
                     wanted_families += line.split(" ", 3)[2] in self._family_names
                 continue
-            prefix, _, number = line.rpartition(" ")
+            at = line.rfind(" ") + 1
+            prefix, number = line[:at], line[at:]
             key = keys.get(prefix)
             if key is None:
                 head, brace, _ = line.partition("{")
                 if brace and head not in spellings:
                     unwanted = head + brace
+                    begins.append(unwanted)
                     continue
-                if not brace and head.partition(" ")[0] not in spellings:
+                if not brace and (name := head.partition(" ")[0]) not in spellings:
+                    if name == line:
+                        whole.append(len(begins))
+                    begins.append(line[: len(name) + 1])
                     continue
-                key, number = self._learn(line)
+                key, number = self._learn(line, prefix)
                 if key is None:
                     bad_lines += 1
                     continue
@@ -85,16 +138,22 @@ class ExpositionParser:
             except ValueError:
                 bad_lines += 1
                 continue
+            if prefix in keys:
+                places.append((len(begins), at))
+                begins.append(prefix)
+                are_samples.append(-_BLANK < value < _BLANK)
             if -_BLANK < value < _BLANK:  # which NaN is not
                 found.append(key)
                 values.append(value)
         on_page = tuple(found)
         if on_page != self._newest:
             self._newest = on_page
+        self._layout = _Layout(begins, whole, places, are_samples, families, wanted_families)
         return Exposition(self._newest, tuple(values), families, wanted_families, bad_lines)
 
-    def _learn(self, line: str) -> tuple[SeriesKey | None, str]:
-        """Key and number of a line seen for the first time, or of one with a timestamp behind its value."""
+    def _learn(self, line: str, prefix: str) -> tuple[SeriesKey | None, str]:
+        """Key and number of a line seen for the first time, or of one with a timestamp behind its value. `prefix` is
+        all up to its last word."""
         if len(line) > MAX_LINE_CHARACTERS:
             return None, ""
         head, brace, rest = line.partition("{")
@@ -111,7 +170,7 @@ class ExpositionParser:
         if len(tail) == 1:
             if len(self._keys) >= MAX_CACHED_KEYS:
                 self._keys.clear()
-            self._keys[line.rpartition(" ")[0]] = key
+            self._keys[prefix] = key
         return key, tail[0]
 
 

@@ -6,7 +6,8 @@ a dict of what is changed below it, by field, key or place, or a list of one: th
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import functools
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -23,23 +24,36 @@ def changes(old: Any, new: Any) -> Change | None:
     Of a struct of plain fields (`gc=False`) all of it is the change: to look for the field takes longer.
     """
     kind = type(new)
-    keys: Iterable[Any]
-    if type(old) is not kind:
-        return None if old == new else [new]
-    if issubclass(kind, Struct) and kind.__struct_config__.gc:
-        olds, news = astuple(old), astuple(new)
-        keys = range(len(news)) if kind.__struct_config__.array_like else kind.__struct_fields__
-    elif issubclass(kind, tuple) and len(old) == len(new):
-        keys, olds, news = range(len(new)), old, new
-    elif kind is dict and list(old) == list(new):
-        keys, olds, news = new, old.values(), new.values()
-    else:
-        return None if old == new else [new]
+    if type(old) is kind:
+        if (fields := _fields(kind)) is not None:
+            return _differing(fields, astuple(old), astuple(new))
+        if issubclass(kind, tuple) and len(old) == len(new):
+            return _differing(range(len(new)), old, new)
+        if kind is dict and list(old) == list(new):
+            return _differing(new, old.values(), new.values())
+    return None if old == new else [new]
+
+
+def _differing(keys: Iterable[Any], olds: Iterable[Any], news: Iterable[Any]) -> Change | None:
     found: dict[Any, Any] = {}
     for key, was, now in zip(keys, olds, news, strict=True):
         if was is not now and was != now:
-            found[key] = [now] if type(now) in _SINGLE else changes(was, now)
+            found[key] = [now] if _is_whole(type(now)) else changes(was, now)
     return found or None
+
+
+@functools.cache
+def _is_whole(kind: type) -> bool:
+    """Whether a value of this type that differs is the change."""
+    return kind in _SINGLE or (issubclass(kind, Struct) and _fields(kind) is None)
+
+
+@functools.cache
+def _fields(kind: type) -> Sequence[Any] | None:
+    """What msgpack tells the fields of a struct by; None for one of plain fields and for what is no struct."""
+    if not issubclass(kind, Struct) or not kind.__struct_config__.gc:
+        return None
+    return range(len(kind.__struct_fields__)) if kind.__struct_config__.array_like else kind.__struct_fields__
 
 
 def changed(old: Any, change: Change) -> Any:

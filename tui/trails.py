@@ -6,7 +6,6 @@ import math
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
 
 from ranktop.reconcile.verdict import Verdict
 
@@ -23,6 +22,16 @@ RANK_LINES = (
     "rate.load_back",
     "spec.accept_length",
 )
+SERVER_LINES = ("ttft.p50", "ttft.p99", "inter_token.p50", "e2e.p50", "throughput")
+TIER_LINES = (
+    "tiers.device_hit",
+    "tiers.host_hit",
+    "tiers.storage_hit",
+    "tiers.miss",
+    "transfers.backup",
+    "transfers.load_back",
+    "transfers.prefetch",
+)
 Owner = tuple[str, str]
 """(server, rank); of a server's own values the rank is empty, of the node's both."""
 _NODE: Owner = ("", "")
@@ -33,21 +42,27 @@ class Trails:
 
     def __init__(self, points: int = SPAN_SECONDS) -> None:
         self._points = points
-        self._of: dict[Owner, dict[str, array[float]]] = {}
+        self._of: dict[Owner, array[float]] = {}
+        """Every owner's lines of `_lines_of`, side by side for each point."""
         self._at = array("d")
 
     def push(self, verdict: Verdict) -> None:
         """Add one verdict."""
+        before = len(self._at)
         self._at.append(verdict.sample.at_unix_seconds)
         for owner, told in values_of(verdict):
-            self._add(self._of.setdefault(owner, {}), told)
+            values = self._of.get(owner)
+            if values is None:
+                values = self._of[owner] = _gap(owner, before)
+            values.extend([math.nan if value is None else value for value in told])
         count = len(self._at)
         cut = count - self._points if count > self._points + 64 else 0
-        for values in self._arrays():
-            if len(values) < count:
-                values.append(math.nan)
+        for owner, values in self._of.items():
+            width = len(_lines_of(owner))
+            if len(values) < count * width:
+                values.extend(_gap(owner, 1))
             if cut:
-                del values[:cut]
+                del values[: cut * width]
         del self._at[:cut]
 
     def begin_with(self, earlier: Iterable[Verdict], seconds: int) -> None:
@@ -58,23 +73,10 @@ class Trails:
                 before.push(verdict)
         count, own = len(before._at), len(self._at)
         self._at = before._at + self._at
-        for owner in before._of.keys() | self._of.keys():
-            old, new = before._of.get(owner, {}), self._of.get(owner, {})
-            self._of[owner] = {
-                name: old.get(name, _gap(count)) + new.get(name, _gap(own)) for name in old.keys() | new.keys()
-            }
-
-    def _add(self, known: dict[str, array[float]], told: Iterable[tuple[str, float | None]]) -> None:
-        for name, value in told:
-            if value is None:
-                continue
-            values = known.get(name)
-            if values is None:
-                values = known[name] = _gap(len(self._at) - 1)
-            values.append(value)
-
-    def _arrays(self) -> Iterator[array[float]]:
-        return chain.from_iterable([lines.values() for lines in self._of.values()])
+        self._of = {
+            owner: before._of.get(owner, _gap(owner, count)) + self._of.get(owner, _gap(owner, own))
+            for owner in before._of.keys() | self._of.keys()
+        }
 
     def until(self, when: float) -> Trails:
         """These trails as they stood at `when` (Unix seconds); good until the next `push`, as nothing is copied."""
@@ -88,45 +90,53 @@ class Trails:
 
     def values(self, server: str, rank: str, line: str) -> Sequence[float]:
         """The values beside `times()`; empty when the line was never seen."""
-        values = self._of.get((server, rank), {}).get(line, array("d"))
-        return values if len(values) <= len(self._at) else values[: len(self._at)]
+        owner = (server, rank)
+        lines = _lines_of(owner)
+        if owner not in self._of or line not in lines:
+            return array("d")
+        values = self._of[owner][lines.index(line) :: len(lines)][: len(self._at)]
+        return array("d") if all(map(math.isnan, values)) else values
 
     def node(self, line: str) -> Sequence[float]:
         """Values of the node or of its tiers."""
-        return self.values("", "", line)
+        return self.values(*_NODE, line)
 
 
-def values_of(verdict: Verdict) -> Iterator[tuple[Owner, Iterable[tuple[str, float | None]]]]:
-    """The numbers of one verdict that charts follow, each line of an owner once."""
+def values_of(verdict: Verdict) -> Iterator[tuple[Owner, Sequence[float | None]]]:
+    """The numbers of one verdict that charts follow, of every owner those of `_lines_of`."""
     for rank in verdict.ranks:
-        yield (rank.server, rank.rank), zip(RANK_LINES, [rank.line(name).seen for name in RANK_LINES], strict=True)
+        yield (rank.server, rank.rank), rank.seen(RANK_LINES)
     for server in verdict.servers:
         service = server.service
         yield (
             (server.id, ""),
             (
-                ("ttft.p50", service.ttft_seconds.p50),
-                ("ttft.p99", service.ttft_seconds.p99),
-                ("inter_token.p50", service.inter_token_seconds.p50),
-                ("e2e.p50", service.e2e_seconds.p50),
-                ("throughput", service.tokens_per_second),
+                service.ttft_seconds.p50,
+                service.ttft_seconds.p99,
+                service.inter_token_seconds.p50,
+                service.e2e_seconds.p50,
+                service.tokens_per_second,
             ),
         )
     tiers, transfers = verdict.tiers, verdict.transfers
     yield (
         _NODE,
         (
-            *((name, verdict.node.line(name).seen) for name in NODE_LINES),
-            ("tiers.device_hit", tiers.device_hit),
-            ("tiers.host_hit", tiers.host_hit),
-            ("tiers.storage_hit", tiers.storage_hit),
-            ("tiers.miss", tiers.miss),
-            ("transfers.backup", transfers.backup_bytes_per_second),
-            ("transfers.load_back", transfers.load_back_bytes_per_second),
-            ("transfers.prefetch", transfers.prefetch_bytes_per_second),
+            *[verdict.node.line(name).seen for name in NODE_LINES],
+            tiers.device_hit,
+            tiers.host_hit,
+            tiers.storage_hit,
+            tiers.miss,
+            transfers.backup_bytes_per_second,
+            transfers.load_back_bytes_per_second,
+            transfers.prefetch_bytes_per_second,
         ),
     )
 
 
-def _gap(points: int) -> array[float]:
-    return array("d", [math.nan]) * points
+def _lines_of(owner: Owner) -> tuple[str, ...]:
+    return RANK_LINES if owner[1] else SERVER_LINES if owner[0] else NODE_LINES + TIER_LINES
+
+
+def _gap(owner: Owner, points: int) -> array[float]:
+    return array("d", [math.nan]) * (points * len(_lines_of(owner)))

@@ -111,16 +111,17 @@ def _judge(
     hbm = follow_hbm(known, pid, memory, rank.of.phases.current(key[1]))
     peaked = view.unchanged.of(("peaks", key), lines_with_peaks, memory, hbm, view.thresholds)
     own = view.unchanged.renewed(("process", key), _own, process_memory(process), pins, plan)
-    verdict = RankVerdict(
-        server=key[0],
-        rank=key[1],
-        pid=pid,
-        gpu=gpu.gpu.index if gpu else None,
-        cuda_index=plan.cuda_index if plan else None,
-        numa=gpu.gpu.numa_node if gpu else None,
-        state=process.state if process else None,
-        groups=(peaked.lines, mapped.pools, own, mapped.local, told.lines, peaked.peak_lines),
-        peaks=peaked.peaks,
+    verdict = view.unchanged.renewed(
+        ("rank", key),
+        RankVerdict,
+        *key,
+        pid,
+        gpu.gpu.index if gpu else None,
+        plan.cuda_index if plan else None,
+        gpu.gpu.numa_node if gpu else None,
+        process.state if process else None,
+        (peaked.lines, mapped.pools, own, mapped.local, told.lines, peaked.peak_lines),
+        peaked.peaks,
     )
     return verdict, hbm
 

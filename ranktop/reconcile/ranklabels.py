@@ -34,6 +34,7 @@ def _rank_labels(dp: str, pp: str, tp: str) -> RankLabels | None:
         return None
 
 
+@functools.lru_cache(maxsize=4096)
 def labels_of(tag: RankTag) -> RankLabels:
     """A process's tag as scheduler series label it."""
     return RankLabels(tag.dp or 0, tag.pp or 0, tag.tp or 0)

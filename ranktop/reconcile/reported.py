@@ -54,11 +54,13 @@ def reported(series: Series | None, tag: RankTag, info: ServerInfo | None) -> Re
     told = series.own_of(_OF_ITS_GROUP, speaker) if speaker is not None else _NO_GROUP
     weights, kv, capacity = series.own_of(_OF_ITSELF, labels)
     graphs = series.all_own("sglang:graph_memory_usage_gb", labels)
-    fallback = _from_info(info)
+    weights_bytes, kv_bytes = _gib(weights), _gib(kv)
+    is_told = weights_bytes and kv_bytes and graphs and capacity is not None
+    fallback = Reported() if is_told else _from_info(info)
     used, evictable, available, host_used, host_total = [None if tokens is None else int(tokens) for tokens in told[:5]]
     return Reported(
-        weights_bytes=_gib(weights) or fallback.weights_bytes,
-        kv_bytes=_gib(kv) or fallback.kv_bytes,
+        weights_bytes=weights_bytes or fallback.weights_bytes,
+        kv_bytes=kv_bytes or fallback.kv_bytes,
         graphs_bytes=_gib(sum(graphs)) if graphs else fallback.graphs_bytes,
         memory_is_group=weights is None and fallback.memory_is_group,
         l1_capacity_tokens=int(capacity) if capacity is not None else fallback.l1_capacity_tokens,

@@ -44,9 +44,10 @@ class Unchanged:
 
     def renewed(self, key: Hashable, make: Callable[..., R], *inputs: Any) -> R:
         """Like `of`; what is made anew keeps the objects of the update before where they are equal."""
-        before, made = self._before.get(key), self.of(key, make, *inputs)
-        if before is None or made is before[1]:
-            return made
-        made = made.after(before[1])
-        self._now[key] = (inputs, made)
-        return made
+        known = self._before.get(key)
+        if known is None:
+            known = (inputs, make(*inputs))
+        elif known[0] != inputs:
+            known = (inputs, make(*inputs).after(known[1]))
+        self._now[key] = known
+        return known[1]

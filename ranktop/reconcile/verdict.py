@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import chain
 from typing import Literal
 
 from msgspec import Struct
 
 from ranktop.finding import Finding
-from ranktop.lazy import lazy
+from ranktop.lazy import give, lazy
 from ranktop.plan.plan import Plan
 from ranktop.reconcile.calibration import Calibration
 from ranktop.sample import Sample
@@ -34,14 +35,10 @@ class Line(Struct, frozen=True, gc=False):
     stale: bool = False
 
 
-class LineGroup(Struct, frozen=True, dict=True):
+class LineGroup(Struct, frozen=True):
     """Lines that are made of the same things, and so stand still together."""
 
     lines: tuple[Line, ...] = ()
-
-    @lazy
-    def by_name(self) -> dict[str, Line]:
-        return {line.line: line for line in self.lines}
 
     def after(self, before: LineGroup) -> LineGroup:
         """These lines, those that are equal being the very objects of before: less to compare and to keep."""
@@ -250,6 +247,11 @@ class RankVerdict(Struct, frozen=True, dict=True):
         """The line of that name; an empty `unknown` one where the rank has none."""
         return self._by_name.get(name) or Line(name)
 
+    def seen(self, names: Iterable[str]) -> list[float | int | None]:
+        """What is seen of these lines; None for one that the rank has not, too."""
+        known = self._by_name
+        return [None if (line := known.get(name)) is None else line.seen for name in names]
+
     @lazy
     def pools(self) -> tuple[Line, ...]:
         """The lines of its host pools (L2)."""
@@ -257,10 +259,19 @@ class RankVerdict(Struct, frozen=True, dict=True):
 
     @lazy
     def _by_name(self) -> dict[str, Line]:
-        found: dict[str, Line] = {}
-        for group in self.groups:
-            found |= group.by_name
-        return found
+        return {line.line: line for line in self.lines}
+
+    def after(self, before: RankVerdict) -> RankVerdict:
+        """This one, where of the lines by name only those are found anew whose group is another than before."""
+        found = before._by_name.copy()
+        for was, now in zip(before.groups, self.groups, strict=True):
+            if was is not now:
+                names = [line.line for line in now.lines]
+                if names != [line.line for line in was.lines]:
+                    return self
+                found.update(zip(names, now.lines, strict=True))
+        give(self, "_by_name", found)
+        return self
 
 
 class NodeVerdict(Struct, frozen=True, dict=True):

@@ -88,6 +88,41 @@ def test_forms_of_a_line(line: str, labels: tuple[tuple[str, str], ...], value: 
         assert points(parser.parse(line + "\n")) == ((SeriesKey("sglang:b", labels), value),)
 
 
+PAGE = """# TYPE sglang:b gauge
+sglang:b{x="1"} 2
+sglang:b{x="2"} NaN
+# TYPE other counter
+other{le="1"} 3
+other{le="2"} 4
+plain 5
+sglang:a_total 6
+"""
+
+
+@pytest.mark.parametrize(
+    ("was", "now"),
+    [
+        ("6\n", "7\n"),
+        ("NaN", "8"),
+        ("} 2", "} NaN"),
+        ("} 2", "} 2 1700000000000"),
+        ("} 2", "} x"),
+        ('x="1"', 'x="3"'),
+        ("plain 5", "plain 9"),
+        ("plain 5", "sglang:a_total 9"),
+        ('other{le="2"}', 'sglang:b{x="4"}'),
+        ("sglang:b gauge", "sglang:bb gauge"),
+        ("sglang:b gauge", "sglang:b gauges"),
+        ("other counter", "others counter"),
+        ("sglang:a_total 6\n", ""),
+    ],
+)
+def test_a_page_like_the_one_before_is_read_as_if_it_were_the_first(was: str, now: str) -> None:
+    parser, other = ExpositionParser(WANTED), PAGE.replace(was, now)
+    for page in (PAGE, other, other, PAGE, PAGE):
+        assert parser.parse(page) == ExpositionParser(WANTED).parse(page)
+
+
 @pytest.mark.parametrize("number", ["NaN", "+Inf", "-Inf", "9223372036854775794"])
 def test_not_a_sample(number: str) -> None:
     page = ExpositionParser(WANTED).parse(f'sglang:b{{x="1"}} {number}\n')

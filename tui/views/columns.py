@@ -194,19 +194,33 @@ def _told(text: str, shown: Line, width: int, role: str = "") -> TextLine:
     is_missing = shown.seen is None
     mark, after = "~" if is_old and not is_missing else "", "'" if shown.group else ""
     quiet = "muted" if is_old or is_missing else "text"
-    return (Span(right(mark + text + after, width), role or quiet, role == "breach"),)
+    return _right(mark + text + after, width, role or quiet, role == "breach")
+
+
+_cached = functools.lru_cache(maxsize=2048)
+"""Of what is made of a line that stands still, or of a word: most cells of a screen are those of a second ago."""
+
+
+@_cached
+def _right(text: str, width: int, role: str, bold: bool = False) -> TextLine:
+    return (Span(right(text, width), role, bold),)
+
+
+@_cached
+def _left(text: str, width: int, more: str, role: str, bold: bool) -> TextLine:
+    return (Span(left(text, width, more), role, bold),)
 
 
 def _rank(rank: RankVerdict, look: Look, width: int) -> TextLine:
-    return (Span(left(rank.rank, width, look.glyphs.more), "strong", True),)
+    return _left(rank.rank, width, look.glyphs.more, "strong", True)
 
 
 def _gpu(rank: RankVerdict, look: Look, width: int) -> TextLine:
-    return (Span(right(look.glyphs.missing if rank.gpu is None else str(rank.gpu), width), "muted"),)
+    return _right(look.glyphs.missing if rank.gpu is None else str(rank.gpu), width, "muted")
 
 
 def _numa(rank: RankVerdict, look: Look, width: int) -> TextLine:
-    return (Span(right(look.glyphs.missing if rank.numa is None else str(rank.numa), width), "muted"),)
+    return _right(look.glyphs.missing if rank.numa is None else str(rank.numa), width, "muted")
 
 
 def _hbm(rank: RankVerdict, look: Look, width: int) -> TextLine:
@@ -226,12 +240,15 @@ def _pair(name: str) -> Callable[[RankVerdict, Look, int], TextLine]:
     key = name.removeprefix("host.")
 
     def cell(rank: RankVerdict, look: Look, width: int) -> TextLine:
-        shown = rank.line(name)
-        seen = numbers.scaled(shown.seen, look.scales[key], look.glyphs.missing)
-        planned = numbers.scaled(shown.planned, look.scales[key], look.glyphs.missing)
-        return _told(f"{seen}/{planned}", shown, width, "breach" if shown.status in ("over", "under") else "")
+        return _pair_cell(rank.line(name), look.scales[key], look.glyphs.missing, width)
 
     return cell
+
+
+@_cached
+def _pair_cell(shown: Line, scale: Scale, missing: str, width: int) -> TextLine:
+    seen, planned = numbers.scaled(shown.seen, scale, missing), numbers.scaled(shown.planned, scale, missing)
+    return _told(f"{seen}/{planned}", shown, width, "breach" if shown.status in ("over", "under") else "")
 
 
 def _bytes(name: str) -> Callable[[RankVerdict, Look, int], TextLine]:
@@ -246,40 +263,51 @@ def _bytes(name: str) -> Callable[[RankVerdict, Look, int], TextLine]:
 
 
 def _pinned(rank: RankVerdict, look: Look, width: int) -> TextLine:
-    shown = rank.line("host.pinned")
     word, role = {
         "ok": ("yes", "text"),
         "under": ("no", "breach"),
         "over": ("yes", "text"),
         "unknown": ("?", "muted"),
-    }[shown.status]
-    return (Span(right(word, width), role),)
+    }[rank.line("host.pinned").status]
+    return _right(word, width, role)
 
 
 def _local(rank: RankVerdict, look: Look, width: int) -> TextLine:
-    shown = rank.line("numa.local")
-    text = look.glyphs.missing if shown.seen is None else f"{shown.seen:.0f}"
+    return _local_cell(rank.line("numa.local"), look.glyphs.missing, width)
+
+
+@_cached
+def _local_cell(shown: Line, missing: str, width: int) -> TextLine:
+    text = missing if shown.seen is None else f"{shown.seen:.0f}"
     return _told(text, shown, width, "warn" if shown.status == "under" else "")
 
 
 def _usage(used_name: str, total_name: str) -> Callable[[RankVerdict, Look, int], TextLine]:
     def cell(rank: RankVerdict, look: Look, width: int) -> TextLine:
         used, total = look.aged(rank, rank.line(used_name)), rank.line(total_name)
-        share = used.seen / total.seen if used.seen is not None and total.seen else None
-        return _told(numbers.percent(share, look.glyphs.missing), used, width)
+        return _usage_cell(used, total, look.glyphs.missing, width)
 
     return cell
+
+
+@_cached
+def _usage_cell(used: Line, total: Line, missing: str, width: int) -> TextLine:
+    share = used.seen / total.seen if used.seen is not None and total.seen else None
+    return _told(numbers.percent(share, missing), used, width)
 
 
 def _rate(name: str) -> Callable[[RankVerdict, Look, int], TextLine]:
     def cell(rank: RankVerdict, look: Look, width: int) -> TextLine:
-        shown = look.aged(rank, rank.line(name))
-        text = look.glyphs.missing if shown.seen is None else f"{shown.seen / 1e6:.1f}"
-        return _told(text, shown, width)
+        return _rate_cell(look.aged(rank, rank.line(name)), look.glyphs.missing, width)
 
     return cell
 
 
+@_cached
+def _rate_cell(shown: Line, missing: str, width: int) -> TextLine:
+    return _told(missing if shown.seen is None else f"{shown.seen / 1e6:.1f}", shown, width)
+
+
 def _state(rank: RankVerdict, look: Look, width: int) -> TextLine:
     word, role = look.states.get((rank.server, rank.rank), ("ok", "muted"))
-    return (Span(left(word, width, look.glyphs.more), role, role in ("breach", "critical")),)
+    return _left(word, width, look.glyphs.more, role, role in ("breach", "critical"))

@@ -71,16 +71,19 @@ class Lines(ScrollView, can_focus=False):
             self.refresh(layout=self.styles.is_auto_height)
             return
         moved = {cursor_before, cursor} if cursor != cursor_before else frozenset[int | None]()
-        top = self.scroll_offset.y
-        for row in range(top, min(top + self.size.height, len(lines))):
+        top, (width, height) = self.scroll_offset.y, self.size
+        differing: list[Region] = []
+        for row in range(top, min(top + height, len(lines))):
             before = painted.get(row)
             if before is None:
-                self.refresh(Region(0, row - top, self.size.width, 1))
+                differing.append(Region(0, row - top, width, 1))
             elif before[0] == lines[row] and row not in moved:
                 self._painted[row] = before
             else:
                 first, last = changed_cells(before[1], self._strip(row))
-                self.refresh(Region(first, row - top, last - first, 1))
+                differing.append(Region(first, row - top, last - first, 1))
+        if differing:
+            self.refresh(*differing)
 
     def show_row(self, row: int) -> None:
         """Scroll so far that the row is on the screen."""
@@ -91,18 +94,15 @@ class Lines(ScrollView, can_focus=False):
             self.scroll_to(y=row - height + 1, animate=False)
 
     def render_line(self, y: int) -> Strip:
-        row = y + self.scroll_offset.y
-        width = self.size.width
-        if row >= len(self._lines):
-            return Strip.blank(width, self._palette.blank)
-        return self._strip(row).adjust_cell_length(width, self._palette.blank)
+        return self._rendered(y + self.scroll_offset.y, self.size.width)
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        """Where nothing stands around them: without Textual's look at each line for borders, tints and links, which
-        takes a third of a frame."""
-        if self.gutter:
+        """Where nothing but a scroll bar stands around them, which covers the last cell: without Textual's look at each
+        line for borders, tints and links, which takes a third of a frame."""
+        if self.styles.gutter:
             return super().render_lines(crop)
-        strips = [self.render_line(y) for y in range(crop.y, crop.bottom)]
+        top, width = self.scroll_offset.y, self.size.width
+        strips = [self._rendered(y + top, width) for y in range(crop.y, crop.bottom)]
         for one in self.get_line_filters():
             strips = [strip.apply_filter(one, self.background_colors[1]) for strip in strips]
         return [strip.crop(crop.x, crop.right) for strip in strips]
@@ -123,6 +123,11 @@ class Lines(ScrollView, can_focus=False):
     def _use(self, palette: Palette) -> None:
         self._palette = palette
         self._cursor_palette = palette.on("panel")
+
+    def _rendered(self, row: int, width: int) -> Strip:
+        if row >= len(self._lines):
+            return Strip.blank(width, self._palette.blank)
+        return self._strip(row).adjust_cell_length(width, self._palette.blank)
 
     def _strip(self, row: int) -> Strip:
         known = self._painted.get(row)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ranktop.finding import Finding
 from ranktop.reconcile.rules.rule import Context
@@ -15,9 +15,7 @@ _RECOVERY = {1: "GPU reset", 2: "node reboot", 3: "drain peer-to-peer traffic", 
 
 def gpu_lost(context: Context) -> Iterator[Finding]:
     """A GPU fell off the bus or waits for a reset."""
-    for gpu, rank in _ranked(context):
-        if gpu.state not in _LOST:
-            continue
+    for gpu, rank in _ranked(context, [gpu for gpu in _gpus(context) if gpu.state in _LOST]):
         yield Finding(
             "GPU-LOST",
             "critical",
@@ -34,9 +32,7 @@ def gpu_lost(context: Context) -> Iterator[Finding]:
 
 def gpu_ecc(context: Context) -> Iterator[Finding]:
     """Rows of HBM wait to be remapped, or could not be."""
-    for gpu, rank in _ranked(context):
-        if not gpu.remap_failed and not gpu.remap_pending:
-            continue
+    for gpu, rank in _ranked(context, [gpu for gpu in _gpus(context) if gpu.remap_failed or gpu.remap_pending]):
         yield Finding(
             "GPU-ECC",
             "critical" if gpu.remap_failed else "warn",
@@ -102,13 +98,13 @@ def nvml_broken(context: Context) -> Iterator[Finding]:
         )
 
 
-def _ranked(context: Context) -> Iterator[tuple[Gpu, tuple[str, str] | None]]:
-    """Every GPU, once for each rank on it; with None where none is."""
+def _ranked(context: Context, gpus: Sequence[Gpu]) -> Iterator[tuple[Gpu, tuple[str, str] | None]]:
+    """Each of these GPUs once for each rank on it; with None where none is."""
     by_gpu: dict[int | None, list[tuple[str, str]]] = {}
-    for rank in context.ranks:
+    for rank in context.ranks if gpus else ():
         if rank.pid is not None:
             by_gpu.setdefault(rank.gpu, []).append((rank.server, rank.rank))
-    for gpu in _gpus(context):
+    for gpu in gpus:
         for rank in by_gpu.get(gpu.index) or (None,):
             yield gpu, rank
 

@@ -43,19 +43,20 @@ def tier_inconsistent(context: Context) -> Iterator[Finding]:
 
 def gauge_lies(context: Context) -> Iterator[Finding]:
     """The gauge of L2's size times the bytes of a token is not what is mapped or logged."""
-    limits = context.thresholds
+    ratio = context.thresholds.tier_difference_ratio
     for rank in context.ranks:
         total = rank.line("l2.total")
         if not total.seen or total.group or total.stale:
             continue
-        pool, whole, plan = rank.line("host.primary"), context.plan_of(rank.server), context.rank_plan(rank)
-        # A plan of the nearest version may have another row width; under DCP the gauge counts the sequence.
-        if whole is None or not whole.sglang.exact or whole.launch.dcp_size > 1:
-            continue
+        pool, plan = rank.line("host.primary"), context.rank_plan(rank)
         if not pool.seen or plan is None or plan.host is None:
             continue
         said = total.seen * plan.host.bytes_per_token
-        if abs(said - pool.seen) <= limits.tier_difference_ratio * pool.seen:
+        if abs(said - pool.seen) <= ratio * pool.seen:
+            continue
+        # A plan of the nearest version may have another row width; under DCP the gauge counts the sequence.
+        whole = context.plan_of(rank.server)
+        if whole is None or not whole.sglang.exact or whole.launch.dcp_size > 1:
             continue
         yield Finding(
             "L2-GAUGE-LIES",
