@@ -48,7 +48,7 @@ class PeakedMemory(NamedTuple):
 def lines_with_peaks(memory: HbmLines, hbm: RankHbm, thresholds: Thresholds) -> PeakedMemory:
     """The lines with what is remembered of the rank."""
     held = _rest(memory.rest, hbm, thresholds)
-    lines = memory if held is memory.rest else (*memory[:8], held, *memory[9:])
+    lines = memory if held is memory.rest else memory._replace(rest=held)
     return PeakedMemory(LineGroup(lines), *_peaks(tuple(hbm.peaks.values()), memory.total.source))
 
 
