@@ -24,8 +24,3 @@ class lazy(Generic[T]):  # noqa: N801
     def __get__(self, of: Any, owner: type | None = None) -> T:
         value = of.__dict__[self._name] = self._make(of)
         return value
-
-
-def give(of: Any, name: str, value: Any) -> None:
-    """The value of `of` that would be worked out under that name, where there is a cheaper way to it."""
-    of.__dict__[name] = value

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from ranktop.exporter import metrics
 from ranktop.exporter.metrics import SCOPES, UNITS, Scope, Value, line_metric
 from ranktop.fleet.source import Row
-from ranktop.reconcile.verdict import Line, LineGroup, RankVerdict, Status
+from ranktop.reconcile.verdict import Line, RankVerdict, Status
 
 Series = Mapping[str, Sequence[tuple[dict[str, str], float]]]
 """Labels and value of every series, by name of the metric."""
@@ -47,7 +47,7 @@ def ranks_of(series: Series) -> tuple[RankVerdict, ...]:
             cuda_index=None,
             numa=_number(known.get((server, rank), {}).get("numa")),
             state=None,
-            groups=(LineGroup(lines.get((server, rank), ())),),
+            lines=lines.get((server, rank), ()),
         )
         for server, rank in sorted({*known, *lines}, key=_place)
     )

@@ -15,7 +15,6 @@ from ranktop.reconcile.found_ranks import FoundRank, found_ranks
 from ranktop.reconcile.judge import NodeView
 from ranktop.reconcile.lines.hbm import HbmLines, ToldMemory, gpu_memory, hbm_lines, told_memory
 from ranktop.reconcile.lines.host import (
-    ProcessMemory,
     expected_pools,
     missing_pool_lines,
     pool_lines,
@@ -37,7 +36,7 @@ from ranktop.reconcile.pins import Pins, judge_pins
 from ranktop.reconcile.pools import match_pools
 from ranktop.reconcile.reported import reported
 from ranktop.reconcile.thresholds import Thresholds
-from ranktop.reconcile.verdict import LineGroup, RankVerdict, ServerVerdict, Source
+from ranktop.reconcile.verdict import Line, RankVerdict, ServerVerdict, Source
 from ranktop.sample import Bootstrap, Event, Placement, RankTag, Sample, ServerInfo
 from ranktop.sample import Mapping as MappedPool
 
@@ -56,21 +55,15 @@ class _Told(NamedTuple):
     """What SGLang's page, its server info and its log say of a rank."""
 
     memory: ToldMemory
-    lines: LineGroup
-
-    def after(self, before: _Told) -> _Told:
-        return self._replace(lines=self.lines.after(before.lines))
+    lines: tuple[Line, ...]
 
 
 class _Mapped(NamedTuple):
     """A rank's pools and where they lie. `matched_bytes` is what is mapped for pools of the plan."""
 
     matched_bytes: int
-    pools: LineGroup
-    local: LineGroup
-
-    def after(self, before: _Mapped) -> _Mapped:
-        return self._replace(pools=self.pools.after(before.pools), local=self.local.after(before.local))
+    pools: tuple[Line, ...]
+    local: Line
 
 
 def judge_ranks(
@@ -110,25 +103,24 @@ def _judge(
     pid = process.pid if process is not None else None
     hbm = follow_hbm(known, pid, memory, rank.of.phases.current(key[1]))
     peaked = view.unchanged.of(("peaks", key), lines_with_peaks, memory, hbm, view.thresholds)
-    own = view.unchanged.renewed(("process", key), _own, process_memory(process), pins, plan)
-    verdict = view.unchanged.renewed(
-        ("rank", key),
-        RankVerdict,
-        *key,
-        pid,
-        gpu.gpu.index if gpu else None,
-        plan.cuda_index if plan else None,
-        gpu.gpu.numa_node if gpu else None,
-        process.state if process else None,
-        (peaked.lines, mapped.pools, own, mapped.local, told.lines, peaked.peak_lines),
-        peaked.peaks,
+    own = view.unchanged.of(("process", key), process_lines, process_memory(process), pins, plan)
+    verdict = RankVerdict(
+        server=key[0],
+        rank=key[1],
+        pid=pid,
+        gpu=gpu.gpu.index if gpu else None,
+        cuda_index=plan.cuda_index if plan else None,
+        numa=gpu.gpu.numa_node if gpu else None,
+        state=process.state if process else None,
+        lines=(*peaked.lines, *mapped.pools, *own, mapped.local, *told.lines, *peaked.peak_lines),
+        peaks=peaked.peaks,
     )
     return verdict, hbm
 
 
 def _told(view: NodeView, rank: FoundRank) -> _Told:
     of, name = rank.of, rank.key[1]
-    return view.unchanged.renewed(
+    return view.unchanged.of(
         ("told", rank.key),
         _told_anew,
         of.page,
@@ -165,7 +157,7 @@ def _told_anew(
         *pd_lines(page.series if page else None, role, tag, bootstrap, has_given_up, is_stale),
         layer_line(plan, layers),
     )
-    return _Told(told_memory(plan, said, None if is_own else logged), LineGroup(lines))
+    return _Told(told_memory(plan, said, None if is_own else logged), lines)
 
 
 def _memory(view: NodeView, rank: FoundRank, told: ToldMemory, common: _Common) -> HbmLines:
@@ -178,15 +170,11 @@ def _memory(view: NodeView, rank: FoundRank, told: ToldMemory, common: _Common) 
     return memory if free_bytes is None else memory._replace(free=logged_free_line(free_bytes))
 
 
-def _own(memory: ProcessMemory, pins: Pins, plan: RankPlan | None) -> LineGroup:
-    return LineGroup(process_lines(memory, pins, plan))
-
-
 def _mapped(view: NodeView, rank: FoundRank, common: _Common) -> _Mapped:
     sample, process, gpu = view.sample, rank.process, rank.gpu
     gpu_node = gpu.gpu.numa_node if gpu else None
     logged = rank.of.logged
-    return view.unchanged.renewed(
+    return view.unchanged.of(
         ("mapped", rank.key),
         _mapped_anew,
         rank.plan,
@@ -224,8 +212,8 @@ def _mapped_anew(
         near = frozenset(() if gpu_node is None else (gpu_node,))
     return _Mapped(
         sum(match.mapping.size_bytes for match in matches if match.mapping is not None),
-        LineGroup(pools),
-        LineGroup((local_line(placements, gpu_node, near, thresholds),)),
+        pools,
+        local_line(placements, gpu_node, near, thresholds),
     )
 
 

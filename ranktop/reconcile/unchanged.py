@@ -8,19 +8,9 @@ nothing then.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from typing import Any, Protocol, Self, TypeVar
-
-
-class Renewed(Protocol):
-    """A result whose parts may be equal to those of the result before."""
-
-    def after(self, before: Self) -> Self:
-        """The same, of the very objects of `before` where they are equal."""
-        ...
-
+from typing import Any, TypeVar
 
 T = TypeVar("T")
-R = TypeVar("R", bound=Renewed)
 
 
 class Unchanged:
@@ -39,15 +29,5 @@ class Unchanged:
         known = self._before.get(key)
         if known is None or known[0] != inputs:
             known = (inputs, make(*inputs))
-        self._now[key] = known
-        return known[1]
-
-    def renewed(self, key: Hashable, make: Callable[..., R], *inputs: Any) -> R:
-        """Like `of`; what is made anew keeps the objects of the update before where they are equal."""
-        known = self._before.get(key)
-        if known is None:
-            known = (inputs, make(*inputs))
-        elif known[0] != inputs:
-            known = (inputs, make(*inputs).after(known[1]))
         self._now[key] = known
         return known[1]

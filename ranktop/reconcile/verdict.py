@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from itertools import chain
 from typing import Literal
 
 from msgspec import Struct
 
 from ranktop.finding import Finding
-from ranktop.lazy import give, lazy
+from ranktop.lazy import lazy
 from ranktop.plan.plan import Plan
 from ranktop.reconcile.calibration import Calibration
 from ranktop.sample import Sample
@@ -33,19 +32,6 @@ class Line(Struct, frozen=True, gc=False):
     group: bool = False
     """A value of the rank's group, not the rank's own."""
     stale: bool = False
-
-
-class LineGroup(Struct, frozen=True):
-    """Lines that are made of the same things, and so stand still together."""
-
-    lines: tuple[Line, ...] = ()
-
-    def after(self, before: LineGroup) -> LineGroup:
-        """These lines, those that are equal being the very objects of before: less to compare and to keep."""
-        if len(before.lines) != len(self.lines):
-            return self
-        lines = tuple([was if was == now else now for was, now in zip(before.lines, self.lines, strict=True)])
-        return before if lines == before.lines else LineGroup(lines)
 
 
 class TierShares(Struct, frozen=True):
@@ -235,13 +221,8 @@ class RankVerdict(Struct, frozen=True, dict=True):
     cuda_index: int | None
     numa: int | None
     state: str | None
-    groups: tuple[LineGroup, ...] = ()
+    lines: tuple[Line, ...] = ()
     peaks: tuple[PhasePeak, ...] = ()
-
-    @lazy
-    def lines(self) -> tuple[Line, ...]:
-        """All lines, in their order."""
-        return tuple(chain.from_iterable([group.lines for group in self.groups]))
 
     def line(self, name: str) -> Line:
         """The line of that name; an empty `unknown` one where the rank has none."""
@@ -260,18 +241,6 @@ class RankVerdict(Struct, frozen=True, dict=True):
     @lazy
     def _by_name(self) -> dict[str, Line]:
         return {line.line: line for line in self.lines}
-
-    def after(self, before: RankVerdict) -> RankVerdict:
-        """This one, where of the lines by name only those are found anew whose group is another than before."""
-        found = before._by_name.copy()
-        for was, now in zip(before.groups, self.groups, strict=True):
-            if was is not now:
-                names = [line.line for line in now.lines]
-                if names != [line.line for line in was.lines]:
-                    return self
-                found.update(zip(names, now.lines, strict=True))
-        give(self, "_by_name", found)
-        return self
 
 
 class NodeVerdict(Struct, frozen=True, dict=True):

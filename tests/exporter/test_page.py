@@ -16,7 +16,7 @@ from ranktop.exporter.families import Point, points
 from ranktop.exporter.metrics import FINDING, METRICS
 from ranktop.exporter.page import Pages, render
 from ranktop.finding import Finding
-from ranktop.reconcile.verdict import Line, LineGroup, Verdict
+from ranktop.reconcile.verdict import Line, Verdict
 from support import fleet, samples
 
 Values = dict[tuple[str, tuple[tuple[str, str], ...]], float]
@@ -88,9 +88,7 @@ def test_what_was_not_seen_has_no_series() -> None:
     assert "host.primary" in names
     assert "hbm.torch" not in names
     verdict = fleet.healthy()
-    stale = replace(
-        verdict.ranks[0], groups=(LineGroup((Line("l1.used", seen=5, unit="tokens", status="ok", stale=True),)),)
-    )
+    stale = replace(verdict.ranks[0], lines=(Line("l1.used", seen=5, unit="tokens", status="ok", stale=True),))
     line = {"server": samples.SERVER, "rank": "TP0", "line": "l1.used"}
     assert value(replace(verdict, ranks=(stale,)), "ranktop_rank_seen_tokens", **line) is None
 

@@ -9,7 +9,6 @@ import pytest
 from msgspec.structs import replace
 
 from ranktop.reconcile import Reconciler, Verdict
-from ranktop.reconcile.verdict import LineGroup
 from support import samples
 from tui.draw.glyphs import ASCII, UNICODE
 from tui.draw.spans import TextLine, width
@@ -82,7 +81,7 @@ def test_aged_values_are_marked() -> None:
 def test_what_only_the_log_says_is_not_drawn_as_read_now() -> None:
     found = verdict()
     lines = (replace(one, source="logged") if one.line == "host.primary" else one for one in found.ranks[5].lines)
-    ranks = (*found.ranks[:5], replace(found.ranks[5], groups=(LineGroup(tuple(lines)),)), *found.ranks[6:])
+    ranks = (*found.ranks[:5], replace(found.ranks[5], lines=tuple(lines)), *found.ranks[6:])
     rows = draw_grid(replace(found, ranks=ranks), 160, UNICODE).rows
     assert roles(rows[5].line, "~120.00/120.00") == {"muted"}
     assert roles(rows[5].line, "24.15/24.15") == {"text"}
@@ -269,7 +268,7 @@ def test_the_legend_tells_the_marks_that_stand_on_this_screen() -> None:
     assert gone.legend == "~ aged value"
     moved = "rate.load_back"
     ranks = tuple(
-        replace(rank, groups=(LineGroup(tuple(replace(each, group=each.line == moved) for each in rank.lines)),))
+        replace(rank, lines=tuple(replace(each, group=each.line == moved) for each in rank.lines))
         for rank in verdict(whole).ranks
     )
     of_group = replace(verdict(whole), ranks=ranks)

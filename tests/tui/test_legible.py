@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from ranktop.finding import Finding
 from ranktop.plan import compute_plan, parse_launch
 from ranktop.reconcile import Reconciler, Verdict
-from ranktop.reconcile.verdict import Line, LineGroup, RankVerdict, ServiceLatency, TierShares
+from ranktop.reconcile.verdict import Line, RankVerdict, ServiceLatency, TierShares
 from ranktop.sample import SourceState
 from support import samples
 from support.app import breach, make_app, troubled
@@ -138,7 +138,7 @@ def test_layers_that_breach_the_plan_are_not_drawn_as_if_they_held_it() -> None:
 
     def logged(rank: RankVerdict) -> RankVerdict:
         lines = (replace(one, seen=79) if one.line == "layers.owned" else one for one in rank.lines)
-        return replace(rank, groups=(LineGroup(tuple(lines)),)) if rank.rank == "TP4" else rank
+        return replace(rank, lines=tuple(lines)) if rank.rank == "TP4" else rank
 
     shown = replace(verdict, findings=(wrong,), ranks=tuple(map(logged, verdict.ranks)))
     by_rank = {text(row.line).split()[0]: row.line for row in page(LayersView(), shown, 120).rows if row.target}
@@ -265,9 +265,9 @@ def test_what_is_still_reported_of_a_dead_rank_is_marked() -> None:
         ranks=tuple(
             replace(
                 rank,
-                groups=(
-                    LineGroup(tuple(each for each in rank.lines if each.line not in told)),
-                    LineGroup(tuple(Line(name, seen=9 << 30, status="ok", source="reported") for name in told)),
+                lines=(
+                    *(each for each in rank.lines if each.line not in told),
+                    *(Line(name, seen=9 << 30, status="ok", source="reported") for name in told),
                 ),
             )
             for rank in verdict.ranks
@@ -287,7 +287,7 @@ def test_a_reason_is_whole_in_budget() -> None:
     long = "part of hbm.rest; nothing tells it apart on this version, and no source of the driver does either"
     verdict = healthy()
     lines = tuple(replace(each, detail=long) if each.line == "hbm.torch" else each for each in verdict.ranks[0].lines)
-    told = rows(BudgetView(), replace(verdict, ranks=(replace(verdict.ranks[0], groups=(LineGroup(lines),)),)))
+    told = rows(BudgetView(), replace(verdict, ranks=(replace(verdict.ranks[0], lines=lines),)))
     first = next(place for place, row in enumerate(told) if row.startswith(" hbm.torch"))
     assert " ".join(" ".join(row[81:].strip() for row in told[first : first + 4]).split()).startswith(long)
 

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from ranktop.finding import Finding
 from ranktop.reconcile import Reconciler, Verdict
 from ranktop.reconcile.headline import headline
-from ranktop.reconcile.verdict import Line, LineGroup
+from ranktop.reconcile.verdict import Line
 from support import samples
 from support.pages import rows, text
 from tui.draw.glyphs import UNICODE
@@ -26,7 +26,7 @@ def verdict(*findings: Finding) -> Verdict:
     found = Reconciler().update(samples.healthy())
     server = found.servers[0]
     told = Line("l1.used", seen=64, unit="tokens", status="ok", source="reported")
-    ranks = tuple(replace(rank, groups=(*rank.groups, LineGroup((told,)))) for rank in found.ranks)
+    ranks = tuple(replace(rank, lines=(*rank.lines, told)) for rank in found.ranks)
     sources = found.sample.sources
     doubled = replace(
         found,

@@ -6,64 +6,13 @@ import zlib
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from msgspec import Struct
 from msgspec.structs import replace
 
 from ranktop.finding import Finding
 from ranktop.reconcile import Reconciler, Verdict
 from support import samples
 from support.samples import healthy
-from tui.changes import changed, changes
 from tui.timeline import LiveTimeline
-
-
-class Leaf(Struct, frozen=True):
-    number: int | float | None = None
-    text: str = ""
-
-
-class Whole(Struct, frozen=True, gc=False):
-    number: int = 0
-    text: str = ""
-
-
-class Tree(Struct, frozen=True):
-    leaves: tuple[Leaf, ...] = ()
-    named: dict[str, Leaf] = {}
-    numbered: dict[int, float] = {}
-    flag: bool = False
-    whole: Whole = Whole()
-
-
-NUMBERS = st.none() | st.integers(-3, 3) | st.floats(allow_nan=False)
-LEAVES = st.builds(Leaf, NUMBERS, st.text(max_size=2))
-TREES = st.builds(
-    Tree,
-    st.lists(LEAVES, max_size=3).map(tuple),
-    st.dictionaries(st.sampled_from("abc"), LEAVES),
-    st.dictionaries(st.integers(0, 2), st.floats(allow_nan=False)),
-    st.booleans(),
-    st.builds(Whole, st.integers(-3, 3), st.text(max_size=2)),
-)
-
-
-@given(TREES, TREES)
-def test_a_change_makes_the_one_of_the_other(old: Tree, new: Tree) -> None:
-    change = changes(old, new)
-    assert (change is None) == (old == new)
-    before, told = (msgspec.msgpack.decode(msgspec.msgpack.encode(one)) for one in (old, change or {}))
-    assert msgspec.convert(changed(before, told), type=Tree) == new
-
-
-def test_what_is_the_same_is_passed_over() -> None:
-    leaves = tuple(Leaf(number) for number in range(3))
-    assert changes(Tree(leaves), Tree(leaves)) is None
-    assert changes(Tree(leaves), Tree((leaves[0], Leaf(7), leaves[2]))) == {"leaves": {1: {"number": [7]}}}
-    assert changes(Leaf(1), Leaf(1.5)) == {"number": [1.5]}
-    assert changes(Tree(leaves), Tree(leaves[:2])) == {"leaves": [leaves[:2]]}
-    assert changes((Whole(1), Whole(2)), (Whole(1), Whole(3))) == {1: [Whole(3)]}
 
 
 def _verdicts(count: int) -> list[Verdict]:

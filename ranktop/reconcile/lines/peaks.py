@@ -19,7 +19,7 @@ from ranktop.reconcile.compare import compare, reading
 from ranktop.reconcile.lines.hbm import HbmLines
 from ranktop.reconcile.phases import PHASES
 from ranktop.reconcile.thresholds import Thresholds
-from ranktop.reconcile.verdict import Line, LineGroup, PhasePeak
+from ranktop.reconcile.verdict import Line, PhasePeak
 
 _SETTLED = PHASES.index("steady")
 
@@ -40,8 +40,8 @@ class RankHbm(Struct, frozen=True):
 class PeakedMemory(NamedTuple):
     """A rank's memory lines, `hbm.rest` held against its own baseline, and its peaks."""
 
-    lines: LineGroup
-    peak_lines: LineGroup
+    lines: tuple[Line, ...]
+    peak_lines: tuple[Line, ...]
     peaks: tuple[PhasePeak, ...]
 
 
@@ -49,7 +49,7 @@ def lines_with_peaks(memory: HbmLines, hbm: RankHbm, thresholds: Thresholds) -> 
     """The lines with what is remembered of the rank."""
     held = _rest(memory.rest, hbm, thresholds)
     lines = memory if held is memory.rest else memory._replace(rest=held)
-    return PeakedMemory(LineGroup(lines), *_peaks(tuple(hbm.peaks.values()), memory.total.source))
+    return PeakedMemory(lines, *_peaks(tuple(hbm.peaks.values()), memory.total.source))
 
 
 def follow_hbm(known: RankHbm | None, pid: int | None, memory: HbmLines, phase: str) -> RankHbm:
@@ -96,14 +96,14 @@ def _rest(line: Line, hbm: RankHbm, thresholds: Thresholds) -> Line:
 
 
 @functools.lru_cache(maxsize=1024)
-def _peaks(known: tuple[PhasePeak, ...], source: str | None) -> tuple[LineGroup, tuple[PhasePeak, ...]]:
+def _peaks(known: tuple[PhasePeak, ...], source: str | None) -> tuple[tuple[Line, ...], tuple[PhasePeak, ...]]:
     """Lines, and the peaks by phase. A new peak is rare, and its text is the dear part."""
     peaks = tuple(sorted(known, key=lambda peak: PHASES.index(peak.phase)))
     lines = (
         _peak("hbm.peak_process", [(peak.phase, peak.process_bytes) for peak in peaks], source),
         _peak("hbm.peak_gpu", [(peak.phase, peak.gpu_bytes) for peak in peaks], source),
     )
-    return LineGroup(lines), peaks
+    return lines, peaks
 
 
 def _peak(name: str, by_phase: Sequence[tuple[str, int | None]], source: str | None) -> Line:
