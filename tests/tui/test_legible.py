@@ -234,6 +234,14 @@ def test_nothing_moves_while_values_do() -> None:
     assert (lines[0], tiers[0], numa[0]) == (lines[1], tiers[1], numa[1])
 
 
+def test_help_cuts_no_flag() -> None:
+    for cells in range(60):
+        lines = [
+            text(each) for each in help_lines([("w", "x" * cells + " --hicache-storage-prefetch-policy")], UNICODE)
+        ]
+        assert not any(each.rstrip().endswith("-") for each in lines), lines
+
+
 @pytest.mark.parametrize("width_of_screen", [80, 81, 82])
 async def test_help_leaves_no_letter_of_the_page_beside_it(width_of_screen: int) -> None:
     app = make_app(StoryFeed([samples.healthy()]))
