@@ -42,7 +42,10 @@ class Exposition(Struct, frozen=True):
 
 
 class ExpositionParser:
-    """Parser of successive pages of one server. Keeps the labels of the lines it has seen, at most MAX_CACHED_KEYS."""
+    """Parser of successive pages of one server.
+
+    Between pages it keeps the labels of lines that it has seen: MAX_CACHED_KEYS, or twice those of the last page.
+    """
 
     def __init__(self, wanted: Iterable[str]) -> None:
         names = frozenset(wanted)
@@ -91,6 +94,9 @@ class ExpositionParser:
         on_page = tuple(found)
         if on_page != self._newest:
             self._newest = on_page
+        # A page of many ranks may alone have more lines than that. Beyond, most are of pages that are gone.
+        if len(keys) > max(MAX_CACHED_KEYS, 2 * len(on_page)):
+            keys.clear()
         return Exposition(self._newest, tuple(values), families, wanted_families, bad_lines)
 
     def _learn(self, line: str) -> tuple[SeriesKey | None, str]:
@@ -109,8 +115,6 @@ class ExpositionParser:
             return None, ""
         key = SeriesKey(self._spellings[head], labels)
         if len(tail) == 1:
-            if len(self._keys) >= MAX_CACHED_KEYS:
-                self._keys.clear()
             self._keys[line.rpartition(" ")[0]] = key
         return key, tail[0]
 
