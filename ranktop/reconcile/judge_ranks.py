@@ -221,10 +221,11 @@ def _mapped_anew(
         pools = missing_pool_lines(plan, _why_no_maps(pid, why_no_maps))
     if near is None:
         near = frozenset(() if gpu_node is None else (gpu_node,))
+    why = ("no process of this rank",) if pid is None else ()
     return _Mapped(
         sum(match.mapping.size_bytes for match in matches if match.mapping is not None),
         LineGroup(pools),
-        LineGroup((local_line(placements, gpu_node, near, thresholds),)),
+        LineGroup((local_line(placements, gpu_node, near, thresholds, *why),)),
     )
 
 

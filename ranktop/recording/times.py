@@ -34,7 +34,7 @@ def parse_moment(text: str, first: float, last: float, shown: float | None = Non
     """Unix seconds: ISO 8601, `-10m` before what is `shown` (else before `last`), or a time of day.
 
     A time of day is the one in the range from `first` to `last`: of several the one nearest to `shown` (else the first
-    one), of none in the range the one nearest to it. ValueError when it is none of these.
+    one), of none in the range that of one of its days. ValueError when it is none of these.
     """
     text = text.strip()
     if text.startswith("-"):
@@ -55,7 +55,9 @@ def parse_moment(text: str, first: float, last: float, shown: float | None = Non
     within = [at for at in found if first - lasts < at <= last]
     if within:
         return within[0] if shown is None else min(within, key=lambda at: abs(at - shown))
-    return min(found, key=lambda at: max(first - at, at - last))
+    days = {datetime.fromtimestamp(end).date() for end in (first, last)}
+    of_its_days = [at for at in found if datetime.fromtimestamp(at).date() in days]
+    return min(of_its_days, key=lambda at: max(first - at, at - last))
 
 
 def last_day(now: float) -> tuple[float, float]:

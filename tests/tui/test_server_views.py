@@ -143,6 +143,21 @@ def test_the_hand_off_of_a_prefill_server(cells: int) -> None:
 
 
 @pytest.mark.parametrize("cells", [80, 120])
+def test_a_prefill_server_that_sends_nothing_says_what_its_dashes_mean(cells: int) -> None:
+    note = "– latency, moved, mean, speed: no transfer ended since the metrics page before"
+    idle = verdict(role="prefill", handoff=Handoff("prefill", {"num_queue_reqs": 0}))
+    assert [each.strip() for each in text(draw(PdView(), idle, cells))].count(note) == 1
+    assert note not in [each.strip() for each in text(draw(PdView(), prefill(), cells))]
+
+
+@pytest.mark.parametrize("cells", [80, 120])
+def test_why_nothing_is_accepted_is_whole(cells: int) -> None:
+    assert any(
+        each.endswith("accepted a step     – (spec off)") for each in text(draw(ServiceView(), verdict(), cells))
+    )
+
+
+@pytest.mark.parametrize("cells", [80, 120])
 def test_what_a_server_takes_on(cells: int) -> None:
     page = draw(ServiceView(), service(), cells)
     assert row(page, "latency") == "latency p50 p95 p99 requests 1.2/s"
