@@ -112,7 +112,7 @@ def test_tokens_between_the_tiers() -> None:
     assert "L1>L2 backup 14,707 12.5 GB/s" in [" ".join(each.split()) for each in text(page)]
     assert row(page, "evicted from L1") == "evicted from L1 0"
     assert row(page, "dropped:") == "dropped: host_pressure/kv 205"
-    assert row(page, "L3>L2 prefetched") == "L3>L2 prefetched –"
+    assert row(page, "L3>L2 prefetched") == "L3>L2 prefetched – no L3 backend"
 
 
 def test_the_ledger_of_the_verdict_on_l2() -> None:
