@@ -23,7 +23,7 @@ demo: $(VENV)/.ready
 	@$(VENV)/bin/ranktop demo $(ARGS)
 
 test: $(VENV)/.ready
-	@$(PY) -m pytest -n $(WORKERS) --dist loadgroup $(ARGS)
+	@$(PY) -m pytest -n $(WORKERS) $(ARGS)
 
 lint: $(VENV)/.ready
 	@$(PY) -m ruff check . && $(PY) -m ruff format --check .

@@ -60,8 +60,11 @@ class _Layout(NamedTuple):
 
 
 class ExpositionParser:
-    """Parser of successive pages of one server. Keeps the labels of the lines it has seen, at most MAX_CACHED_KEYS, and
-    where the page before had which: mostly the next one differs in its numbers alone."""
+    """Parser of successive pages of one server.
+
+    Between pages it keeps where the page before had which series, as mostly the next one differs in its numbers alone,
+    and the labels of lines that it has seen: MAX_CACHED_KEYS, or twice those of the last page.
+    """
 
     def __init__(self, wanted: Iterable[str]) -> None:
         names = frozenset(wanted)
@@ -149,6 +152,9 @@ class ExpositionParser:
         if on_page != self._newest:
             self._newest = on_page
         self._layout = _Layout(begins, whole, places, are_samples, families, wanted_families)
+        # A page of many ranks may alone have more lines than that. Beyond, most are of pages that are gone.
+        if len(keys) > max(MAX_CACHED_KEYS, 2 * len(on_page)):
+            keys.clear()
         return Exposition(self._newest, tuple(values), families, wanted_families, bad_lines)
 
     def _learn(self, line: str, prefix: str) -> tuple[SeriesKey | None, str]:
@@ -168,8 +174,6 @@ class ExpositionParser:
             return None, ""
         key = SeriesKey(self._spellings[head], labels)
         if len(tail) == 1:
-            if len(self._keys) >= MAX_CACHED_KEYS:
-                self._keys.clear()
             self._keys[prefix] = key
         return key, tail[0]
 

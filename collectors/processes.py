@@ -34,7 +34,8 @@ class ProcessesCollector:
         only_urls: Iterable[str] = (),
     ) -> None:
         self._root = os.fspath(proc_root)
-        self._only_pids = frozenset(only_pids)
+        self._asked = tuple(only_pids)
+        self._only_pids = frozenset(self._asked)
         self._only_urls = frozenset(url.rstrip("/").replace("//localhost", "//127.0.0.1") for url in only_urls)
         self._table: ProcessTable | None = None
         self._ids: dict[int, str] = {}
@@ -69,6 +70,7 @@ class ProcessesCollector:
             ranks=tuple(rank_process(rank, server) for server, _, _, rank in sorted(wanted, key=itemgetter(0, 1, 2))),
             boot_unix_seconds=self._boot_unix_seconds,
             ticks_per_second=os.sysconf("SC_CLK_TCK"),
+            only_pids=self._asked,
         )
 
     def _server_of(self, rank: Rank) -> str:

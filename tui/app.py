@@ -156,6 +156,9 @@ class RanktopApp(Viewer):
     def _now(self) -> float:
         return self._time.now()
 
+    def _reach(self) -> tuple[float, float]:
+        return self._time.reach()
+
     def _go_to(self, when: float) -> None:
         self._time.go_to(when)
         self._draw_moved()

@@ -21,6 +21,7 @@ from ranktop.fleet.read import STRIP_CELLS, Reading, Wanted, read
 from ranktop.fleet.rows import NodeRow
 from ranktop.fleet.source import QuerySource
 from ranktop.reconcile.verdict import Verdict
+from ranktop.recording.times import last_day
 from ranktop.sample import SourceError
 from tui.actions import VIEWS
 from tui.app import NOTHING
@@ -235,6 +236,9 @@ class FleetApp(Viewer):
 
     def _now(self) -> float:
         return self._when if self._when is not None else self._wall()
+
+    def _reach(self) -> tuple[float, float]:
+        return last_day(self._wall())
 
     def _go_to(self, when: float | None) -> None:
         self._when = None if when is None else min(when, self._wall())

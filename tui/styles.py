@@ -17,10 +17,10 @@ Styles = Mapping[tuple[str, bool], Style]
 
 def styles_of(theme: ThemeColors, ground: str = "background") -> Styles:
     """Rich styles of one theme. `ground` is the role behind the text."""
-    behind = theme.colors[ground]
+    behind = theme.color(ground)
     return {
-        (role, bold): Style(color=color, bgcolor=behind, bold=bold or None)
-        for role, color in theme.colors.items()
+        (role, bold): Style(color=theme.color(role), bgcolor=behind, bold=bold or None)
+        for role in theme.colors
         for bold in (False, True)
     }
 

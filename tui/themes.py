@@ -37,11 +37,19 @@ class ThemeError(ValueError):
 
 
 class ThemeColors(Struct, frozen=True):
-    """A theme: hex colours by role."""
+    """A theme: hex colours by role, and which of a terminal's own sixteen stand for them where there are no more."""
 
     name: str
     dark: bool
     colors: dict[str, str]
+    ansi: dict[str, int] = {}
+    """All roles or none: then the nearest of the sixteen are taken, which can be one for several roles."""
+    has_sixteen: bool = False
+    """The terminal shows no others."""
+
+    def color(self, role: str) -> str:
+        """As Rich reads it."""
+        return f"color({self.ansi[role]})" if self.has_sixteen and self.ansi else self.colors[role]
 
 
 def packaged_themes() -> tuple[str, ...]:
@@ -83,10 +91,13 @@ def parse_theme(text: str, where: str) -> ThemeColors:
         color: Any = colors.get(role)
         if not isinstance(color, str) or not _HEX.fullmatch(color):
             raise ThemeError(f"theme {where}: colors.{role} is {color!r}, must be like '#11aa22'")
+    ansi: Any = document.get("ansi", {})
+    if not isinstance(ansi, dict) or (ansi and set(ansi) != set(ROLES)) or not set(ansi.values()) <= set(range(16)):
+        raise ThemeError(f"theme {where}: [ansi] must give a number from 0 to 15 for each of {', '.join(ROLES)}")
     unknown = sorted(set(colors) - set(ROLES))
     if unknown:
         raise ThemeError(f"theme {where}: colors.{unknown[0]} is no colour of ranktop ({', '.join(ROLES)})")
     name, dark = document.get("name"), document.get("dark")
     if not isinstance(name, str) or not isinstance(dark, bool):
         raise ThemeError(f'theme {where}: needs name = "..." and dark = true or false')
-    return ThemeColors(name, dark, {role: colors[role] for role in ROLES})
+    return ThemeColors(name, dark, {role: colors[role] for role in ROLES}, ansi)

@@ -8,6 +8,7 @@ from typing import Protocol
 from ranktop.clock import duration, time_of_day
 from ranktop.finding import Severity
 from ranktop.reconcile.verdict import Verdict
+from ranktop.recording.times import last_day
 from ranktop.sample import Sample, SampleFeed, TimeControl
 from tui.course import Course, Way
 from tui.moment import Moment
@@ -38,6 +39,10 @@ class TimeKeys(Protocol):
     def moment(self) -> Moment: ...
 
     def now(self) -> float: ...
+
+    def reach(self) -> tuple[float, float]:
+        """First and last moment that a time of day can mean."""
+        ...
 
     def toggle_pause(self) -> None: ...
 
@@ -135,6 +140,9 @@ class LiveTime:
     def now(self) -> float:
         newest = self._newest.sample.at_unix_seconds if self._newest else 0.0
         return self._when if self._when is not None else newest
+
+    def reach(self) -> tuple[float, float]:
+        return last_day(self._newest.sample.at_unix_seconds if self._newest else 0.0)
 
     def toggle_pause(self) -> None:
         if self._newest is None:
@@ -247,6 +255,9 @@ class ReplayTime:
 
     def now(self) -> float:
         return self._feed.now or 0.0
+
+    def reach(self) -> tuple[float, float]:
+        return self._feed.span() or last_day(self.now())
 
     def toggle_pause(self) -> None:
         if self._feed.is_playing:

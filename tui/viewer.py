@@ -19,10 +19,10 @@ from textual.scrollbar import ScrollBar, ScrollBarRender
 from ranktop.finding import Finding
 from ranktop.printable import printable
 from ranktop.reconcile.verdict import Verdict
+from ranktop.recording.times import parse_moment
 from tui.actions import SHOW_VIEWS, VIEWS
 from tui.draw.glyphs import ASCII, Glyphs
 from tui.keys import Action, bindings, rebound, short_keys, shown_keys, view_keys
-from tui.moment import parse_time
 from tui.palette import Palette, textual_theme
 from tui.screens.help import HelpScreen
 from tui.screens.main import MainScreen
@@ -81,7 +81,11 @@ class Viewer(HeldApp):
 
     @abstractmethod
     def _now(self) -> float:
-        """The time that is shown, in Unix seconds: a time typed without its day is of that day."""
+        """The time that is shown, in Unix seconds."""
+
+    @abstractmethod
+    def _reach(self) -> tuple[float, float]:
+        """First and last moment that a time typed without its day can mean."""
 
     @abstractmethod
     def _go_to(self, when: float) -> None:
@@ -220,14 +224,16 @@ class Viewer(HeldApp):
         self._draw()
 
     def action_ask_time(self) -> None:
-        self._ask("time: 14:03, 14:03:27 or -10m", self._use_time)
+        self._ask("time: 14:03, 14:03:27, -10m or 2026-11-29T14:03", self._use_time)
 
     def _use_time(self, text: str) -> None:
-        when = parse_time(text, self._now())
-        if when is None:
-            self.notify(f"{text!r} is no time (like 14:03, 14:03:27 or -10m)", severity="warning", markup=False)
+        try:
+            when = parse_moment(text, *self._reach(), self._now())
+        except ValueError as problem:
+            self.notify(str(problem), severity="warning", markup=False)
         else:
-            self._go_to(when)
+            # A second that is typed is all of it: what was read within it is shown.
+            self._go_to(when + 0.999 if when.is_integer() else when)
 
     def action_show_help(self) -> None:
         if not isinstance(self.screen, HelpScreen):

@@ -39,7 +39,7 @@ def bundle(node: NodeOptions, output: Path, window: float) -> int:
     finally:
         feed.stop()
     if not has_anything(verdict):
-        raise NothingToLookAt(why_nothing(verdict, node.pids, "bundle"))
+        raise NothingToLookAt(why_nothing(verdict, "bundle"))
     redactor = Redactor((socket.gethostname(), socket.getfqdn()))
     try:
         contents = write_bundle(output, list(_items(node, keeping.samples, verdict, redactor)))

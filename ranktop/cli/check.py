@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import click
 from msgspec.structs import replace
 
@@ -69,7 +67,7 @@ def check(
     wanted = codes_of(codes)
     verdict, not_ready = _look(node, window, wait_ready)
     if not has_anything(verdict):
-        raise NothingToLookAt(why_nothing(verdict, node.pids, "check"))
+        raise NothingToLookAt(why_nothing(verdict, "check"))
     if manifest is not None:
         verdict = with_manifest(verdict, manifest, node)
     verdict = only(verdict, wanted)
@@ -109,16 +107,14 @@ def has_anything(verdict: Verdict) -> bool:
     return bool(any(rank.pid for rank in verdict.ranks) or sample.metrics or sample.infos or sample.loads)
 
 
-def why_nothing(verdict: Verdict, pids: Sequence[int], command: str) -> str:
+def why_nothing(verdict: Verdict, command: str) -> str:
     """One line: what was tried and what came back."""
     failing = {
         state.name: state.detail for state in verdict.sample.sources if state.server is not None and state.detail
     }
     if failing:
         return f"{command}: nothing to look at: {failing.get('metrics') or next(iter(failing.values()))}"
-    if pids:
-        asked = ", ".join(map(str, pids))
-        return (
-            f"{command}: no SGLang server with main process {asked} here (without --pid all of this node are looked at)"
-        )
+    processes = verdict.sample.processes
+    if processes is not None and processes.only_pids:
+        return f"{command}: {verdict.headline}"
     return f"{command}: {verdict.headline} (start one, or name it with --url or --pid)"

@@ -11,6 +11,7 @@ import click
 
 from ranktop.cli.errors import OK, UsageProblem
 from ranktop.cli.node_options import NodeOptions, make_feed, make_reconciler
+from ranktop.cli.stopping import Stopped
 from ranktop.demo.launch import VERSIONS
 from ranktop.demo.launcher import DemoError, DemoNode
 from ranktop.demo.rollout import Rollout
@@ -55,11 +56,11 @@ def demo(
         return OK
     if find_scenario(scenario) is None:
         raise UsageProblem(f"demo: {why_no_scenario(scenario)}")
-    _end_on_signals()
+    stopped = _end_on_signals()
     try:
         with DemoNode(scenario, port=port, seed=seed, speed=speed) as node:
             if headless is not None:
-                return _headless(node, headless, seed)
+                return _headless(node, headless, seed, stopped)
             from ranktop.cli.watch import Look, show
 
             node.wait_ready()
@@ -92,16 +93,16 @@ def _options(node: DemoNode) -> NodeOptions:
     return NodeOptions(pids=pids, scrape_seconds=scrape_seconds, clock=node.clock)
 
 
-def _headless(node: DemoNode, seconds: float, seed: int) -> int:
+def _headless(node: DemoNode, seconds: float, seed: int, stopped: Stopped) -> int:
     """Judge the node once a second; print what opens or worsens; exit by the worst that opened."""
     print(f"demo: url={node.url} pid={node.pid} log={node.log_path}", flush=True)
     node.wait_ready()
     print("demo: ready", flush=True)
     with Rollout(node, seed):
-        return _judged(_options(node), seconds)
+        return _judged(_options(node), seconds, stopped)
 
 
-def _judged(options: NodeOptions, seconds: float) -> int:
+def _judged(options: NodeOptions, seconds: float, stopped: Stopped) -> int:
     feed, reconciler = make_feed(options), make_reconciler(options)
     parent = os.getppid()
     worst: dict[tuple[str, str | None, tuple[str, ...]], Finding] = {}
@@ -115,7 +116,8 @@ def _judged(options: NodeOptions, seconds: float) -> int:
                     worst[key] = finding
                     where = rank_span(finding.ranks) or finding.server or "node"
                     print(one_line(f"demo: {finding.severity} {finding.code} {where}: {finding.message}"), flush=True)
-            time.sleep(max(0.0, min(1.0, ends - time.monotonic())))
+            if stopped.wait(max(0.0, min(1.0, ends - time.monotonic()))):
+                raise KeyboardInterrupt
     finally:
         feed.stop()
     return exit_code(list(worst.values()))
@@ -125,11 +127,17 @@ def _is_worse(finding: Finding, before: Finding) -> bool:
     return SEVERITIES.index(finding.severity) > SEVERITIES.index(before.severity)
 
 
-def _end_on_signals() -> None:
-    """SIGTERM and SIGHUP unwind like Ctrl-C, so that the node and its files go too."""
+def _end_on_signals() -> Stopped:
+    """SIGTERM and SIGHUP unwind like Ctrl-C, so that the node and its files go too.
+
+    What is raised in a callback of the interpreter's is lost (`until_a_signal`): a loop asks what this gives as well.
+    """
+    stopped = Stopped()
 
     def end(_number: int, _frame: FrameType | None) -> None:
+        stopped.set()
         raise KeyboardInterrupt
 
-    signal.signal(signal.SIGTERM, end)
-    signal.signal(signal.SIGHUP, end)
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+        signal.signal(number, end)
+    return stopped

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from ranktop.reconcile import Reconciler
 
 _TIMEOUT_SECONDS = 60.0
-_DAY_SECONDS = 86400.0
 
 
 def record_history(
@@ -38,13 +37,13 @@ def record_history(
     from ranktop.fleet.history import history
     from ranktop.recording.errors import RecordingError
     from ranktop.recording.facts import facts
-    from ranktop.recording.times import parse_moment
+    from ranktop.recording.times import last_day, parse_moment
     from ranktop.recording.writer import Writer
     from ranktop.sample import SourceError
 
     now = time.time()
     try:
-        first = parse_moment(start, now - _DAY_SECONDS, now)
+        first = parse_moment(start, *last_day(now))
         last = now if end is None else parse_moment(end, first, now)
     except ValueError as problem:
         raise UsageProblem(f"record: {problem}") from problem

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from ranktop.cli.errors import NothingToLookAt, UsageProblem
+from ranktop.recording.errors import way_out
 from ranktop.recording.times import parse_duration, parse_moment, parse_size
 
 if TYPE_CHECKING:
@@ -36,7 +38,9 @@ SIZE = Parsed("size", parse_size)
 
 FILE = click.argument("file", metavar="FILE.rtop", type=click.Path(dir_okay=False))
 SALVAGE = click.option("--salvage", is_flag=True, help="Read what a damaged file still holds; repair flipped bits.")
-FROM = click.option("--from", "since", metavar="TIME", help="2026-11-29T14:03, 14:03, or -10m (before its end).")
+FROM = click.option(
+    "--from", "since", metavar="TIME", help="2026-11-29T14:03, or 14:03 (of its day), or -10m (before its end)."
+)
 TO = click.option("--to", "until", metavar="TIME", help="As --from.")
 
 
@@ -60,8 +64,7 @@ def said_damage(recording: Recording) -> None:
     for line in recording.damage[:20]:
         click.echo(f"ranktop: {recording.path}: {line}", err=True)
     if recording.damage and not recording.is_salvaged:
-        more = "every row whose checksum holds, and those with a flipped bit"
-        click.echo(f"ranktop: `ranktop cut {recording.path} --salvage -o NEW.rtop` keeps {more}", err=True)
+        click.echo(f"ranktop: {way_out(recording.path)}, and those with a flipped bit", err=True)
 
 
 def seq_range(recording: Recording, since: str | None, until: str | None) -> tuple[int, int]:
@@ -72,7 +75,7 @@ def seq_range(recording: Recording, since: str | None, until: str | None) -> tup
     t0, t1 = spans[0].t0, max(span.t1 for span in spans)
     try:
         start = t0 if since is None else parse_moment(since, t0, t1)
-        end = t1 if until is None else parse_moment(until, t0, t1)
+        end = t1 if until is None else parse_moment(until, min(max(start, t0), t1), t1)
     except ValueError as problem:
         raise UsageProblem(str(problem)) from problem
     if end < start or start > t1 or end < t0:
@@ -86,7 +89,5 @@ def seq_range(recording: Recording, since: str | None, until: str | None) -> tup
 
 
 def span_text(t0: float, t1: float) -> str:
-    """`2026-11-29T14:03:27.120Z to 2026-11-29T15:00:00.000Z`."""
-    from ranktop.clock import iso_utc
-
-    return f"{iso_utc(t0)} to {iso_utc(t1)}"
+    """`2026-11-29T14:03:27+01:00 to 2026-11-29T15:00:00+01:00`: as they can be given again."""
+    return " to ".join(datetime.fromtimestamp(at).astimezone().isoformat(timespec="seconds") for at in (t0, t1))

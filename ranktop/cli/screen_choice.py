@@ -8,10 +8,14 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from msgspec.structs import replace
+from rich.color import ColorSystem
+
 from ranktop.cli.errors import UsageProblem
 from ranktop.cli.settings import Settings, user_file
 from tui.actions import ACTIONS, SHOW_VIEWS
 from tui.draw.glyphs import Glyphs, choose
+from tui.first import color_system
 from tui.fleet_actions import FLEET_ACTIONS
 from tui.keys import Action, KeysError, check_names, rebound
 from tui.themes import ThemeColors, ThemeError, load_theme, packaged_themes
@@ -35,6 +39,12 @@ class ScreenChoice(NamedTuple):
         return itertools.chain([self.theme], self.others)
 
 
+def _for_this_terminal(theme: ThemeColors) -> ThemeColors:
+    """Greys of NO_COLOR are made of the true colours."""
+    sixteen = color_system(os.environ) is ColorSystem.STANDARD and "NO_COLOR" not in os.environ
+    return replace(theme, has_sixteen=True) if sixteen else theme
+
+
 def screen_choice(settings: Settings, theme: str | None, ascii_only: bool, mouse: bool) -> ScreenChoice:
     """Raises UsageProblem with one line for a theme, a key or a column that cannot be used."""
     check_screen(settings)
@@ -47,7 +57,14 @@ def screen_choice(settings: Settings, theme: str | None, ascii_only: bool, mouse
     packaged = (load_theme(name) for name in packaged_themes() if name != first.name and name not in own)
     others = itertools.chain(packaged, own.values())
     glyphs = choose(ascii_only or screen.ascii)
-    return ScreenChoice(first, others, glyphs, mouse and screen.mouse, settings.keys, screen.columns)
+    return ScreenChoice(
+        _for_this_terminal(first),
+        map(_for_this_terminal, others),
+        glyphs,
+        mouse and screen.mouse,
+        settings.keys,
+        screen.columns,
+    )
 
 
 def check_screen(settings: Settings, origin: str = "configuration") -> None:

@@ -84,13 +84,16 @@ def setting_of(
 
 def stage_layers(environment: Mapping[str, str], layers: int, pp_size: int) -> tuple[tuple[int, int], ...]:
     """Layers of every pipeline stage; `SGLANG_PP_LAYER_PARTITION` wins."""
+    if pp_size > layers:
+        raise PlanError(f"--pp-size {pp_size}: the model has {layers} layers (give no more stages than that)")
     partition = environment.get("SGLANG_PP_LAYER_PARTITION")
     if not partition or pp_size == 1:
         return layersplit.ranges(layers, pp_size)
-    sizes = [int(size) if size.strip().isdigit() else -1 for size in partition.split(",")]
-    if min(sizes) < 0 or sum(sizes) != layers or len(sizes) != pp_size:
+    sizes = [int(size) if size.strip().isdigit() else 0 for size in partition.split(",")]
+    if min(sizes) < 1 or sum(sizes) != layers or len(sizes) != pp_size:
         raise PlanError(
-            f"SGLANG_PP_LAYER_PARTITION {partition!r}: {pp_size} whole numbers that add up to {layers} are accepted"
+            f"SGLANG_PP_LAYER_PARTITION {partition!r}: {pp_size} whole numbers from 1 on that add up to {layers} "
+            "are accepted"
         )
     ends = [sum(sizes[: index + 1]) for index in range(pp_size)]
     return tuple(zip([0, *ends[:-1]], ends, strict=True))

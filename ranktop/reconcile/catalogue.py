@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import textwrap
 import tomllib
 from functools import cache
 from importlib.resources import files
@@ -12,6 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from ranktop.finding import Severity
+from ranktop.folding import folded
 from ranktop.reconcile.thresholds import Thresholds
 
 
@@ -62,7 +62,8 @@ def markdown() -> str:
     for section in sections():
         parts.append(f"## {section.title}\n")
         for code, entry in section.codes.items():
-            parts.append(f"### {code}\n\n{textwrap.fill(entry.rule, 118)}\n")
+            rule = "\n".join(folded(entry.rule, 118))
+            parts.append(f"### {code}\n\n{rule}\n")
             facts = [f"- Severity: {', '.join(entry.severity)}"]
             values = in_force(entry, defaults)
             if values:

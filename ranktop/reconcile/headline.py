@@ -26,7 +26,7 @@ def headline(
     if sample.processes is None and not servers:
         return _why_no_processes(sample), None
     if not servers:
-        return "no SGLang server on this node yet: none of its processes is titled sglang::scheduler", None
+        return _why_no_server(sample), None
     unplanned = [server for server in servers if server.plan is None]
     if len(unplanned) == len(servers):
         return f"watching without a plan: {unplanned[0].plan_error or 'no launch seen yet'}", None
@@ -63,6 +63,13 @@ def where(finding: Finding, servers: int = 1) -> str:
     it is nothing, but for the server where there are several."""
     server = finding.server.removeprefix("127.0.0.1") if finding.server is not None and servers > 1 else ""
     return f"{server} {rank_span(finding.ranks)}".strip()
+
+
+def _why_no_server(sample: Sample) -> str:
+    asked = sample.processes.only_pids if sample.processes is not None else ()
+    if asked:
+        return f"no SGLang server with main process {', '.join(map(str, asked))} on this node (leave --pid out for all)"
+    return "no SGLang server on this node yet: none of its processes is titled sglang::scheduler"
 
 
 def _why_no_processes(sample: Sample) -> str:

@@ -210,10 +210,11 @@ def _mapped_anew(
         pools = missing_pool_lines(plan, _why_no_maps(pid, why_no_maps))
     if near is None:
         near = frozenset(() if gpu_node is None else (gpu_node,))
+    why_no_pages = "no process of this rank" if pid is None else "no pages sampled yet"
     return _Mapped(
         sum(match.mapping.size_bytes for match in matches if match.mapping is not None),
         pools,
-        local_line(placements, gpu_node, near, thresholds),
+        local_line(placements, gpu_node, near, thresholds, why_no_pages),
     )
 
 

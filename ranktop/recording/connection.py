@@ -7,7 +7,7 @@ import sqlite3
 import stat
 from urllib.parse import quote
 
-from ranktop.recording.errors import RecordingError
+from ranktop.recording.errors import RecordingError, way_out
 from ranktop.recording.tables import APPLICATION_ID, FORMAT, INDEXES, TABLES
 
 MAX_VALUE_BYTES = 64 << 20
@@ -41,9 +41,9 @@ def unreadable(path: str, problem: Exception) -> RecordingError:
     said = "".join(sign if sign.isprintable() else "?" for sign in str(problem))
     if "not a database" in said:
         return RecordingError(
-            f"{path}: is no recording: its first bytes are not SQLite's (if it was one, try --salvage)"
+            f"{path}: is no recording: its first bytes are not SQLite's (if it was one, {way_out(path)})"
         )
-    return RecordingError(f"{path}: damaged, SQLite says {said} (--salvage reads every row whose checksum still holds)")
+    return RecordingError(f"{path}: damaged, SQLite says {said} ({way_out(path)})")
 
 
 def other_format(path: str, version: int) -> RecordingError:
@@ -61,7 +61,8 @@ def _check_file(path: str) -> None:
         raise RecordingError(f"{path}: is no regular file")
     if status.st_size <= 1:
         # SQLite takes both sizes for a new database and removes the log beside it, whatever that holds.
-        raise RecordingError(f"{path}: is empty (with a {os.path.basename(path)}-wal beside it: try --salvage)")
+        log = f"{path}-wal"
+        raise RecordingError(f"{path}: is empty" + (f" ({way_out(path)} in {log})" if os.path.exists(log) else ""))
 
 
 def _connect(path: str, how: str) -> sqlite3.Connection:

@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
+
+
+def way_out(path: str) -> str:
+    """What reads a damaged file, whatever command met it: a file made of it is one that all of them read."""
+    return f"`ranktop cut {shlex.quote(path)} --salvage -o NEW.rtop` keeps every row whose checksum still holds"
+
 
 class RecordingError(Exception):
     """`what: why (what to do)`."""

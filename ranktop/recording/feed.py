@@ -8,7 +8,7 @@ from itertools import takewhile
 
 from ranktop.finding import Severity
 from ranktop.reconcile import Reconciler, Verdict
-from ranktop.recording.errors import Damaged, RecordingError
+from ranktop.recording.errors import Damaged, RecordingError, way_out
 from ranktop.recording.findings import Change, Differences, FindingHistory, differences
 from ranktop.recording.judge import ReplayJudge, Way
 from ranktop.recording.notes import MARK, OPENED, PLAN, Note
@@ -193,7 +193,8 @@ class RecordingFeed:
             self._seq = number
             self._clock = self._sample.at_unix_seconds if not self._is_playing else self._clock
             return
-        raise RecordingError(f"{self._recording.path}: no readable sample near number {seq} (try --salvage)")
+        path, why = self._recording.path, f"no readable sample near number {seq}"
+        raise RecordingError(f"{path}: {why}" + ("" if self._recording.is_salvaged else f" ({way_out(path)})"))
 
     def _follow(self) -> None:
         now = self._monotonic()

@@ -202,7 +202,7 @@ class Recording:
         if not lost and is_log_damaged(self.path):
             self._note_damage("its write-ahead log is damaged near its end: the last samples may not be shown")
         if lost:
-            self._note_damage(f"{len(lost)} samples of its write-ahead log are not shown (--salvage reads them)")
+            self._note_damage(f"{len(lost)} samples of its write-ahead log are not shown")
 
     def _span_samples(self, span: Span, begin: int, end: int) -> Iterator[Recorded]:
         if not span.is_chunk:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from datetime import datetime, timedelta
+from datetime import time as time_of_day
 
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|h|d)?")
 _CLOCK = re.compile(r"(\d{1,2}):(\d{2})(?::(\d{2}))?")
@@ -28,26 +30,42 @@ def parse_size(text: str) -> int:
     return int(float(found[1]) * _BYTES[found[2] or ""])
 
 
-def parse_moment(text: str, first: float, last: float) -> float:
-    """Unix seconds: ISO 8601, `-10m` before `last`, or the first such time of day not before `first`.
+def parse_moment(text: str, first: float, last: float, shown: float | None = None) -> float:
+    """Unix seconds: ISO 8601, `-10m` before what is `shown` (else before `last`), or a time of day.
 
-    ValueError when it is none of these.
+    A time of day is the one in the range from `first` to `last`: of several the one nearest to `shown` (else the first
+    one), of none in the range that of one of its days. ValueError when it is none of these.
     """
     text = text.strip()
     if text.startswith("-"):
-        return last - parse_duration(text[1:])
+        return (last if shown is None else shown) - parse_duration(text[1:])
     clock = _CLOCK.fullmatch(text)
     if clock is None:
         try:
             return datetime.fromisoformat(text).astimezone().timestamp()
         except ValueError as problem:
             raise ValueError(f"{text!r} is no time (like 2026-11-29T14:03, 14:03 or -10m)") from problem
-    day = datetime.fromtimestamp(first).astimezone()
     try:
-        wanted = day.replace(hour=int(clock[1]), minute=int(clock[2]), second=int(clock[3] or 0), microsecond=0)
-    except ValueError as problem:
+        wanted = time_of_day(int(clock[1]), int(clock[2]), int(clock[3] or 0))
+        found = _on_days_near((first, last, first if shown is None else shown), wanted)
+    except (ValueError, OverflowError, OSError) as problem:
         raise ValueError(f"{text!r} is no time of day") from problem
-    # A minute's grace: a recording that began at 14:03:20 has its 14:03.
-    if wanted.timestamp() < first - 60:
-        wanted += timedelta(days=1)
-    return wanted.timestamp()
+    # A recording that began at 14:03:20 has its 14:03.
+    lasts = 1 if clock[3] else 60
+    within = [at for at in found if first - lasts < at <= last]
+    if within:
+        return within[0] if shown is None else min(within, key=lambda at: abs(at - shown))
+    days = {datetime.fromtimestamp(end).date() for end in (first, last)}
+    of_its_days = [at for at in found if datetime.fromtimestamp(at).date() in days]
+    return min(of_its_days, key=lambda at: max(first - at, at - last))
+
+
+def last_day(now: float) -> tuple[float, float]:
+    """The range in which every time of day is once, now or before."""
+    return now - 86400 + 60, now
+
+
+def _on_days_near(moments: Iterable[float], wanted: time_of_day) -> list[float]:
+    """That time of the days of these moments and of those before and after, oldest first, in the local zone."""
+    days = {datetime.fromtimestamp(at).date() + timedelta(days=by) for at in moments for by in (-1, 0, 1)}
+    return [datetime.combine(day, wanted).timestamp() for day in sorted(days)]

@@ -103,3 +103,5 @@ class Processes(Struct, frozen=True, array_like=True):
     boot_unix_seconds: float | None = None
     """Boot time (`btime` of /proc/stat), so that `start_ticks` can be read as a time of day."""
     ticks_per_second: int = 100
+    only_pids: tuple[int, ...] = ()
+    """The main processes or ranks that were asked for; none: all of the node were."""

@@ -28,9 +28,9 @@ def page(where: str) -> str:
 
 
 def test_it_serves_records_and_ends_well(tmp_path: Path) -> None:
-    """No SGLang server here: the host's lines and the sources are there all the same."""
+    """No SGLang server has pid 1: the host's lines and the sources are there all the same."""
     path = tmp_path / "node.rtop"
-    with exporting("--record", str(path)) as where:
+    with exporting("--record", str(path), "--pid", "1") as where:
         text = wait_until(lambda: re.search(r"(?s).*host\.available.*", page(where)), 20, "the host's lines")[0]
         assert 'ranktop_source_up{source="hostmem"} 1' in text
         assert "ranktop_severity" in text

@@ -30,7 +30,7 @@ def test_version() -> None:
         (["check", "--url", "ftp://x"], 2, "not an address"),
         (["check", "--url", "http://me:secret@x:1"], 2, "RANKTOP_API_KEY"),
         (["demo", "no-such"], 2, "no scenario 'no-such' (one of healthy,"),
-        (["check", "--pid", "1", "--window", "0"], 3, "no SGLang server with main process 1 here"),
+        (["check", "--pid", "1", "--window", "0"], 3, "main process 1 on this node (leave --pid out for all)"),
         (["replay"], 2, "replay: Missing argument 'FILE.rtop' (see `ranktop replay --help`)"),
         (["config", "valdate"], 2, "'valdate'. Did you mean 'validate'? (see `ranktop config --help`)"),
     ],

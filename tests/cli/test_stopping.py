@@ -56,3 +56,29 @@ def test_a_long_wait_ends_with_the_signal() -> None:
     waiting.send_signal(signal.SIGHUP)
     assert waiting.wait(20) == 0
     waiting.stdout.close()
+
+
+# The interpreter drops what is raised while it takes an object away, also a KeyboardInterrupt.
+LOST = """
+import os, signal, sys
+from types import SimpleNamespace as Some
+from ranktop.cli import demo
+class Ending:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGTERM)
+        for _ in range(1000):
+            pass
+demo.make_feed = lambda _: Some(start=int, stop=int, sample=Ending)
+demo.make_reconciler = lambda _: Some(update=lambda _: Some(findings=()))
+stopped = demo._end_on_signals()
+try:
+    demo._judged(None, 600.0, stopped)
+except KeyboardInterrupt:
+    print("ended")
+"""
+
+
+def test_a_demo_ends_by_a_signal_whose_exception_is_lost() -> None:
+    done = subprocess.run([sys.executable, "-c", LOST], capture_output=True, text=True, timeout=60, check=False)
+    assert "Exception ignored" in done.stderr
+    assert done.stdout == "ended\n"

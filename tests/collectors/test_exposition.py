@@ -143,6 +143,27 @@ def test_the_cache_is_bounded() -> None:
     assert len(parser._keys) <= MAX_CACHED_KEYS
 
 
+def test_a_page_larger_than_the_bound_is_learnt_once() -> None:
+    """As of 1,024 ranks; and what no page has any more does not stay beside the next of its kind."""
+
+    class Counting(ExpositionParser):
+        learnt = 0
+
+        def _learn(self, line: str) -> tuple[SeriesKey | None, str]:
+            self.learnt += 1
+            return super()._learn(line)
+
+    lines = MAX_CACHED_KEYS + 10_000
+    pages = ["".join(f'sglang:b{{x="{of}-{n}"}} 1\n' for n in range(lines)) for of in range(4)]
+    parser = Counting(WANTED)
+    for _ in range(3):
+        parser.parse(pages[0])
+    assert parser.learnt == lines
+    for page in pages:
+        parser.parse(page)
+        assert len(parser._keys) <= 2 * lines
+
+
 def test_a_long_line_is_left_out() -> None:
     page = ExpositionParser(WANTED).parse('sglang:b{x="' + "y" * 20_000 + '"} 1\n')
     assert (points(page), page.bad_lines) == ((), 1)

@@ -328,9 +328,14 @@ def _defect(stage: Stage, shows: str) -> None:
 FAULTS = (
     Fault("disk", "is full while a recording is written", "disk", _full_disk),
     Fault("disk", "takes no new file", "cannot be made", _read_only),
-    Fault("recording", "is cut", "--salvage reads every row", _damaged(lambda data: data[:-4096], 79)),
-    Fault("recording", "has every second page zeroed", "--salvage reads every row", _damaged(_zeroed, 0)),
-    Fault("recording", "has a flipped bit in every page", "--salvage", _damaged(_flipped, 199)),
+    Fault("recording", "is cut", "--salvage -o NEW.rtop` keeps every row", _damaged(lambda data: data[:-4096], 79)),
+    Fault("recording", "has every second page zeroed", "--salvage -o NEW.rtop` keeps every row", _damaged(_zeroed, 0)),
+    Fault(
+        "recording",
+        "has a flipped bit in every page",
+        "--salvage -o NEW.rtop` keeps every row",
+        _damaged(_flipped, 199),
+    ),
     Fault("terminal", "is gone (SIGHUP)", "host", _terminal_gone),
     Fault("terminal", "ranktop is ended (SIGTERM): the screen is given back", "host", _terminated),
     Fault("terminal", "ranktop fleet is ended (SIGTERM): the screen is given back", "refused", _fleet_terminated),

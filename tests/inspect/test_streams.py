@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from ranktop.inspect.report import Inspection, inspect_paths
+from ranktop.inspect.stream import read_stream
+from recording.node import SyntheticNode
 from support.inspect_case import tar, write
 from support.node_text import allocating, allocating_tokens, free_g, log, meminfo, page, pool_log, stream, tags
 from support.samples import healthy
@@ -203,3 +205,15 @@ def test_genuine_samples_of_one_server_agree(shared: Path) -> None:
 def test_the_reports_own_files_are_told(name: str, codes: set[str], shared: Path) -> None:
     (path,) = (shared / "cases" / "inputs").glob(f"{name}*")
     assert codes <= {finding.code for finding in inspect_paths([str(path)]).verdict.findings}
+
+
+def test_samples_are_told_with_the_names_of_their_fields_and_read_back_as_they_were() -> None:
+    """A person has jq and no decoder of ranktop's."""
+    written = [*SyntheticNode(ranks=2).samples(3), healthy()]
+    data = stream(written)
+    assert read_stream(data) == written
+    told = json.loads(data.splitlines()[-1])
+    assert told["processes"]["ranks"][3]["pid"] == healthy().processes.ranks[3].pid  # type: ignore[union-attr]
+    assert {source["name"]: source["state"] for source in told["sources"]}["nvml"] == "ok"
+    assert told["metrics"]["127.0.0.1:30000"]["keys"][0]["name"].startswith("sglang:")
+    assert told["host"]["total_bytes"] == 1511 * 10**9

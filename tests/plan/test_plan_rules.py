@@ -123,6 +123,17 @@ def test_stages_by_environment() -> None:
 
 
 @pytest.mark.parametrize(
+    ("stages", "partition", "words"),
+    [(79, None, "--pp-size 79: the model has 78 layers"), (2, "78,0", "'78,0': 2 whole numbers from 1 on")],
+)
+def test_a_stage_without_a_layer_is_one_line(stages: int, partition: str | None, words: str) -> None:
+    environment = {} if partition is None else {"SGLANG_PP_LAYER_PARTITION": partition}
+    given = {"pp_size": stages, "enable_hierarchical_cache": True, "hicache_size": 1}
+    with pytest.raises(PlanError, match=words):
+        compute_plan(LaunchRequest(given, environment=environment))
+
+
+@pytest.mark.parametrize(
     ("flags", "words"),
     [
         ({"tp_size": 0}, "--tp-size 0"),

@@ -89,3 +89,27 @@ def test_every_finding_advises_something(path: Path) -> None:
     bare = [line for line, keywords in findings_of(path) if "advice" not in keywords]
     unproven = [line for line, keywords in findings_of(path) if not keywords & {"evidence", "**"}]
     assert (bare, unproven) == ([], [])
+
+
+def advices_of(path: Path) -> Iterator[str]:
+    """What every `advice=` begins with, on each of its branches."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.keyword) and node.arg == "advice":
+            yield from _beginnings(node.value)
+
+
+def _beginnings(node: ast.expr) -> Iterator[str]:
+    if isinstance(node, ast.Constant):
+        yield str(node.value)
+    elif isinstance(node, ast.JoinedStr):
+        yield from _beginnings(node.values[0])
+    elif isinstance(node, ast.BinOp):
+        yield from _beginnings(node.left)
+    elif isinstance(node, ast.IfExp):
+        yield from _beginnings(node.body)
+        yield from _beginnings(node.orelse)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_advice_is_a_sentence_and_no_bare_flag(path: Path) -> None:
+    assert [text for text in advices_of(path) if text.startswith("-")] == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from ranktop.reconcile.headrooms import group_uses, node_headroom_bytes, working_set_bytes
-from ranktop.sample import Cgroup, NumaNode, Sample
+from ranktop.sample import Cgroup, NumaNode, Sample, SourceState
 from support import changes, samples
 from support.changes import judge, story
 
@@ -76,6 +76,9 @@ def test_the_cgroup_line_is_the_limit_that_leaves_least() -> None:
 
 
 def test_no_limit_is_said_to_be_none() -> None:
+    read = SourceState("cgroup", "ok", part="cgroups")
+    line = judge(story(1, lambda s: replace(s, cgroups={}, sources=(*s.sources, read)))).node.line("host.cgroup")
+    assert (line.status, line.detail) == ("unknown", "cgroup was read and has nothing of it")
     line = judge(story(1, lambda s: changes.cgroup(s, limit_bytes=None))).node.line("host.cgroup")
     assert (line.seen, line.status) == (None, "unknown")
     assert "no limit" in line.detail

@@ -72,6 +72,10 @@ def test_a_plan_without_processes_is_all_unknown() -> None:
         (samples.healthy(), "within plan since "),
         (replace(samples.healthy(), processes=Processes(), metrics={}, infos={}), "no SGLang server on this node yet"),
         (
+            Sample(samples.START, 0.0, processes=Processes(only_pids=(1, 4200))),
+            "no SGLang server with main process 1, 4200 on this node (leave --pid out for all)",
+        ),
+        (
             Sample(
                 samples.START,
                 0.0,
@@ -93,7 +97,7 @@ def test_a_plan_without_processes_is_all_unknown() -> None:
             "asking 127.0.0.1:30000",
         ),
     ],
-    ids=["well", "no server", "unreadable", "loading", "not asked yet"],
+    ids=["well", "no server", "no server of that pid", "unreadable", "loading", "not asked yet"],
 )
 def test_the_sentence(sample: Sample, says: str) -> None:
     assert judge(sample)[0].headline.startswith(says)

@@ -26,7 +26,7 @@ from tui.views.budget import BudgetView
 from tui.views.finding_detail import FindingDetail
 from tui.views.finding_rows import draw_findings
 from tui.views.layers import LayersView
-from tui.views.node_rows import draw_host, draw_tiers
+from tui.views.node_rows import draw_host, draw_sources, draw_tiers
 from tui.views.numa import NumaView
 from tui.views.rank_detail import RankDetail
 from tui.views.rank_rows import draw_grid
@@ -157,9 +157,29 @@ def test_a_rank_without_a_process_is_not_drawn_as_one_that_reports() -> None:
     assert not any("no process" in row for row in rows(TiersView(), replace(verdict, ranks=remote)))
 
 
+def test_a_rank_without_a_process_says_so_where_its_pages_would_stand_and_why() -> None:
+    judge = Reconciler()
+    judge.update(samples.healthy())
+    verdict = judge.update(samples.without_rank(samples.healthy(1), 5))
+    shown = rows(NumaView(), verdict)
+    assert [row for row in shown if row.rstrip().endswith("no process")] == [row for row in shown if " TP5 " in row]
+    gone = next(rank for rank in verdict.ranks if rank.rank == "TP5")
+    assert gone.line("numa.local").detail == "no process of this rank"
+
+
+def test_a_source_that_was_not_read_yet_is_not_called_absent() -> None:
+    """As in the first seconds, and at the beginning of a recording."""
+    absent = SourceState("nvml", "no_data", code="absent", detail="no driver", took_seconds=0.1)
+    for state, told in (
+        (replace(absent, code="waiting", detail="not read yet", took_seconds=None), " sources 0 ok, 1 not read yet"),
+        (absent, " sources 0 ok, 1 not here   no nvml here"),
+    ):
+        assert text(draw_sources((state,), samples.START, 120, UNICODE)).rstrip() == told
+
+
 def test_no_acceptance_says_why() -> None:
     shown = rows(ServiceView(), healthy())
-    assert any(row.endswith("accepted a step     – (no speculation)") for row in shown)
+    assert any(row.endswith("accepted a step     – (spec off)") for row in shown)
     assert any("http active" in row for row in shown)
 
 
@@ -232,6 +252,14 @@ def test_nothing_moves_while_values_do() -> None:
         )
         numa.append(places(next(one for one in rows(NumaView(), verdict) if " node 0 " in one), ["free of", "pools"]))
     assert (lines[0], tiers[0], numa[0]) == (lines[1], tiers[1], numa[1])
+
+
+def test_help_cuts_no_flag() -> None:
+    for cells in range(60):
+        lines = [
+            text(each) for each in help_lines([("w", "x" * cells + " --hicache-storage-prefetch-policy")], UNICODE)
+        ]
+        assert not any(each.rstrip().endswith("-") for each in lines), lines
 
 
 @pytest.mark.parametrize("width_of_screen", [80, 81, 82])

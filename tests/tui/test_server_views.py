@@ -112,7 +112,7 @@ def test_tokens_between_the_tiers() -> None:
     assert "L1>L2 backup 14,707 12.5 GB/s" in [" ".join(each.split()) for each in text(page)]
     assert row(page, "evicted from L1") == "evicted from L1 0"
     assert row(page, "dropped:") == "dropped: host_pressure/kv 205"
-    assert row(page, "L3>L2 prefetched") == "L3>L2 prefetched –"
+    assert row(page, "L3>L2 prefetched") == "L3>L2 prefetched – no L3 backend"
 
 
 def test_the_ledger_of_the_verdict_on_l2() -> None:
@@ -139,6 +139,21 @@ def test_the_hand_off_of_a_prefill_server(cells: int) -> None:
     assert row(page, "TP4").endswith("– –")
     assert [each.strip() for each in text(page)].count("– no prefill or decode role") == 1, (
         "a reason is told once, not once a rank"
+    )
+
+
+@pytest.mark.parametrize("cells", [80, 120])
+def test_a_prefill_server_that_sends_nothing_says_what_its_dashes_mean(cells: int) -> None:
+    note = "– latency, moved, mean, speed: no transfer ended since the metrics page before"
+    idle = verdict(role="prefill", handoff=Handoff("prefill", {"num_queue_reqs": 0}))
+    assert [each.strip() for each in text(draw(PdView(), idle, cells))].count(note) == 1
+    assert note not in [each.strip() for each in text(draw(PdView(), prefill(), cells))]
+
+
+@pytest.mark.parametrize("cells", [80, 120])
+def test_why_nothing_is_accepted_is_whole(cells: int) -> None:
+    assert any(
+        each.endswith("accepted a step     – (spec off)") for each in text(draw(ServiceView(), verdict(), cells))
     )
 
 

@@ -7,7 +7,11 @@ from pathlib import Path
 import pytest
 from rich.color import Color, ColorSystem
 
+from ranktop.cli.screen_choice import screen_choice
+from ranktop.cli.settings import Settings
+from tui.first import color_system
 from tui.palette import textual_theme
+from tui.styles import styles_of
 from tui.themes import ROLES, ThemeError, load_theme, packaged_themes, parse_theme
 
 NOT_TEXT = {"background", "panel", "faint", "bar"}
@@ -31,6 +35,52 @@ def test_text_is_legible(name: str, behind: str) -> None:
     colors = load_theme(name).colors
     poor = {role: contrast(colors[role], colors[behind]) for role in ROLES if role not in NOT_TEXT}
     assert {role: ratio for role, ratio in poor.items() if ratio < 4.5} == {}
+
+
+XTERM = [
+    *("#000000", "#cd0000", "#00cd00", "#cdcd00", "#0000ee", "#cd00cd", "#00cdcd", "#e5e5e5"),
+    *("#7f7f7f", "#ff0000", "#00ff00", "#ffff00", "#5c5cff", "#ff00ff", "#00ffff", "#ffffff"),
+]
+"""Its sixteen colours as they are without any setting (XTerm-col.ad)."""
+
+
+@pytest.mark.parametrize("name", packaged_themes())
+@pytest.mark.parametrize("behind", ["background", "panel"])
+def test_text_is_legible_in_sixteen_colours(name: str, behind: str) -> None:
+    ansi = load_theme(name).ansi
+    poor = {role: contrast(XTERM[ansi[role]], XTERM[ansi[behind]]) for role in ROLES if role not in NOT_TEXT}
+    assert {role: ratio for role, ratio in poor.items() if ratio < 4.5} == {}
+
+
+@pytest.mark.parametrize("name", sorted(set(packaged_themes()) - {"mono"}))
+def test_what_is_wrong_has_colours_of_its_own_also_in_sixteen(name: str) -> None:
+    theme = load_theme(name)
+    for colors in (theme.colors, theme.ansi):
+        loud = {role: colors[role] for role in ("warn", "breach", "critical")}
+        assert len(set(loud.values())) == 3
+        assert set(loud.values()).isdisjoint(colors[role] for role in set(ROLES) - set(loud))
+
+
+@pytest.mark.parametrize(
+    ("environment", "warn"),
+    [
+        ({"TERM": "xterm"}, "34;107"),
+        ({"TERM": "xterm", "NO_COLOR": "1"}, "33;107"),
+        ({"TERM": "xterm-256color"}, "38;5;"),
+    ],
+)
+def test_a_terminal_of_sixteen_colours_gets_those_of_the_theme(
+    monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], warn: str
+) -> None:
+    """All themes that the key goes through; `day` by what a terminal is told. Greys are made of the true colours."""
+    for name in ("COLORTERM", "NO_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    day, *others = screen_choice(Settings(), "day", False, True).themes
+    drawn = styles_of(day)["warn", False].render("x", color_system=color_system(environment))
+    assert drawn.startswith(f"\x1b[{warn}")
+    assert {theme.has_sixteen for theme in others} == {day.has_sixteen}
 
 
 @pytest.mark.parametrize("name", packaged_themes())
@@ -62,6 +112,8 @@ def test_a_users_file(tmp_path: Path) -> None:
         (theme_text(warn="red"), "colors.warn is 'red'"),
         (theme_text(sparkle="#123456"), "colors.sparkle is no colour of ranktop"),
         (theme_text().replace("dark = true", ""), "needs name"),
+        (theme_text() + "\n[ansi]\nwarn = 3", r"\[ansi\] must give a number from 0 to 15"),
+        (theme_text() + "\n[ansi]\n" + "\n".join(f"{role} = 16" for role in ROLES), r"\[ansi\] must give"),
     ],
 )
 def test_a_bad_file_says_what_is_wrong(text: str, says: str) -> None:

@@ -219,6 +219,29 @@ async def test_after_a_jump_charts_show_the_quarter_of_an_hour_before_it(tmp_pat
     assert all(value == value for value in trails.node("host.available"))
 
 
+@pytest.mark.usefixtures("utc")
+@pytest.mark.parametrize(
+    ("typed", "shows"),
+    [("14:15", "14:15:00"), ("14:13:25", "14:13:25"), ("09:00", "14:13:20"), ("23:00", "14:16:39")],
+    ids=["later", "earlier", "before its beginning", "after its end"],
+)
+async def test_a_replay_jumps_both_ways_and_to_its_ends(tmp_path: Path, typed: str, shows: str) -> None:
+    path = tmp_path / "a.rtop"
+    writer = Writer(str(path), {})
+    for second in range(200):
+        writer.append(healthy(float(second)))
+    writer.close()
+    app = replayed(path)
+    async with app.run_test(size=(120, 40)) as pilot:
+        await pilot.pause()
+        await pilot.press("t", *"14:14", "enter")
+        await pilot.pause()
+        assert " 14:14:00 replay paused" in text_of(app)
+        await pilot.press("t", *typed, "enter")
+        await pilot.pause()
+        assert f" {shows} replay paused" in text_of(app)
+
+
 async def test_live_charts_and_events_end_at_the_moment_that_is_shown() -> None:
     story = [wrong(second) if second >= 20 else healthy(float(second)) for second in range(40)]
     time = LiveTime(StoryFeed(story), Reconciler().update)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Sequence
 from typing import ClassVar
 
@@ -10,6 +9,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.screen import ModalScreen
 
+from ranktop.folding import folded
 from tui.draw.glyphs import Glyphs
 from tui.draw.spans import Span, TextLine, line
 from tui.palette import Palette
@@ -49,7 +49,7 @@ def help_lines(keys: Sequence[tuple[str, str]], glyphs: Glyphs) -> tuple[TextLin
 
 def _rows(word: str, what: str) -> list[TextLine]:
     """The word, and what it means in as many lines as that takes."""
-    pieces = textwrap.wrap(what, _WIDTH - _KEY_WIDTH - 2)
+    pieces = folded(what, _WIDTH - _KEY_WIDTH - 2)
     words = [word, *[""] * (len(pieces) - 1)]
     return [
         line("  ", Span(f"{each:<{_KEY_WIDTH}}", "accent"), Span(piece, "text"))

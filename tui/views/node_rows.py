@@ -101,13 +101,15 @@ def draw_tiers(verdict: Verdict, width: int, glyphs: Glyphs) -> TextLine:
 def draw_sources(sources: Sequence[SourceState], now: float, width: int, glyphs: Glyphs) -> TextLine:
     """How many sources are well; by name those that are not, and the age of the slow ones."""
     spans: list[Span | str] = []
-    well, absent = 0, 0
+    well, absent, waiting = 0, 0, 0
     for name in dict.fromkeys(state.name for state in sources):
         worst = max((state for state in sources if state.name == name), key=lambda state: _RANK[state.state])
         age = now - worst.at_unix_seconds if worst.at_unix_seconds is not None else None
         if worst.state in ("error", "stale"):
             word = "failing" if worst.state == "error" else "stale"
             spans.append(Span(f"{SEPARATOR}{name} {word}", "warn"))
+        elif worst.code == "waiting" and worst.took_seconds is None:
+            waiting += 1
         elif worst.state == "no_data":
             absent += 1
             if name in _WANTED:
@@ -117,6 +119,7 @@ def draw_sources(sources: Sequence[SourceState], now: float, width: int, glyphs:
             if name in _SLOW and age is not None:
                 spans.append(Span(f"{SEPARATOR}{name} {age:.0f} s ago", "muted"))
     head = f" sources {well} ok" + (f", {absent} not here" if absent else "")
+    head += f", {waiting} not read yet" if waiting else ""
     return fit(line(Span(head, "muted"), *spans), width, glyphs.more)
 
 

@@ -11,7 +11,7 @@ from tui.draw.glyphs import bar
 from tui.draw.spans import Span, TextLine, fit, left, line, plain, right
 from tui.views.columns import tag_width
 from tui.views.related import by_server, related
-from tui.views.view import Frame, Page, RankTarget, Row
+from tui.views.view import Frame, Page, RankTarget, Row, gone_ranks
 
 _CELL = 9
 
@@ -32,11 +32,12 @@ class NumaView:
         wide = tag_width((rank.rank for rank in frame.verdict.ranks), 10)
         rows.append(Row(line(" " * frame.width)))
         rows.append(Row(_header(nodes, wide, frame)))
+        gone = gone_ranks(frame.verdict)
         for heading, ranks in by_server(frame):
             rows += heading
-            rows += [
-                Row(partial(_rank, rank, nodes, wide, frame), RankTarget(rank.server, rank.rank)) for rank in ranks
-            ]
+            for rank in ranks:
+                target = RankTarget(rank.server, rank.rank)
+                rows.append(Row(partial(_rank, rank, target in gone, nodes, wide, frame), target))
         return Page((), tuple(rows))
 
 
@@ -67,7 +68,7 @@ def _header(nodes: tuple[NumaNode, ...], wide: int, frame: Frame) -> TextLine:
     )
 
 
-def _rank(rank: RankVerdict, nodes: tuple[NumaNode, ...], wide: int, frame: Frame) -> TextLine:
+def _rank(rank: RankVerdict, is_gone: bool, nodes: tuple[NumaNode, ...], wide: int, frame: Frame) -> TextLine:
     missing = frame.glyphs.missing
     placements = frame.verdict.sample.placements.get(rank.pid, ()) if rank.pid is not None else ()
     sampled = sum(placement.sampled_pages - placement.absent_pages for placement in placements)
@@ -86,7 +87,10 @@ def _rank(rank: RankVerdict, nodes: tuple[NumaNode, ...], wide: int, frame: Fram
     local = rank.line("numa.local")
     spans.append(Span(right(missing if local.seen is None else f"{local.seen:.1f}", 10), "text"))
     spans.append(Span(right(str(sampled) if sampled else missing, 8), "muted"))
-    spans.append(Span(f"   {plain(_cpus_allowed(rank, frame))}", "muted"))
+    if is_gone:
+        spans.append(Span("   no process", "warn"))
+    else:
+        spans.append(Span(f"   {plain(_cpus_allowed(rank, frame))}", "muted"))
     return fit(line(*spans), frame.width, frame.glyphs.more)
 
 

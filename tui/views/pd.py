@@ -80,6 +80,8 @@ def _ranks(server: ServerVerdict, frame: Frame) -> list[Row]:
     ranks = [rank for rank in frame.verdict.ranks if rank.server == server.id]
     shown = Table(_COLUMNS, frame.width, frame.glyphs.more)
     why = dict.fromkeys(each.detail for rank in ranks for each in _shown(rank) if each.seen is None and each.detail)
+    if server.handoff.role is not None and server.handoff.transfer_milliseconds.p50 is None:
+        why["latency, moved, mean, speed: no transfer ended since the metrics page before"] = None
     notes = (line(Span(f" {frame.glyphs.missing} {plain(reason)}", "muted")) for reason in why)
     return [
         Row(shown.header),

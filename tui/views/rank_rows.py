@@ -74,6 +74,11 @@ def _why_empty(verdict: Verdict) -> str:
     # A node that is only known through Prometheus says in its sentence why nothing is seen.
     if verdict.servers or not verdict.sample.sources:
         return "no rank is seen"
+    if verdict.sample.processes is not None and verdict.sample.processes.only_pids:
+        return (
+            "no rank is seen: only the process given with --pid is looked for; quit and give the main process of a "
+            "server (`pgrep -f sglang`), or leave --pid out and every server of this node is shown"
+        )
     return (
         "no rank is seen: start a server and it appears here, or name one with --url or --pid; `ranktop doctor` says "
         "what can be seen on this node, and `ranktop demo` shows what there would be to see"

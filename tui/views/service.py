@@ -85,7 +85,7 @@ def _accepted(server: ServerVerdict, missing: str) -> str:
     told = server.acceptance
     if told.length_tokens is None:
         is_off = server.plan is not None and not server.plan.launch.speculative
-        return f"{missing} (no speculation)" if is_off else missing
+        return f"{missing} (spec off)" if is_off else missing
     ratio = "" if told.ratio is None else f" ({numbers.percent(told.ratio, missing)} %)"
     return f"{told.length_tokens:.2f} tok{ratio}"
 

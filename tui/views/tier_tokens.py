@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ranktop.clock import time_of_day
 from ranktop.finding import Finding
-from ranktop.reconcile.verdict import ServerVerdict, Traffic
+from ranktop.reconcile.verdict import ServerVerdict
 from tui.draw import numbers
 from tui.draw.spans import Span, TextLine, fit, line, plain
 from tui.draw.table import Cell, Col, table
@@ -52,18 +52,24 @@ def traffic_lines(frame: Frame) -> list[TextLine]:
             Col(plain(server.id), 32, align_left=True),
             Col("tokens/s", 12),
             Col("copying at", 12),
-            Col("", 0, grow=True),
+            Col("", 0, align_left=True, grow=True),
         )
-        header, body = table(columns, list(_traffic(server.traffic, frame)), frame.width, frame.glyphs.more)
+        header, body = table(columns, list(_traffic(server, frame)), frame.width, frame.glyphs.more)
         lines += [header, *body]
     return lines
 
 
-def _traffic(told: Traffic, frame: Frame) -> Iterator[list[Cell]]:
-    missing = frame.glyphs.missing
+def _traffic(server: ServerVerdict, frame: Frame) -> Iterator[list[Cell]]:
+    told, missing = server.traffic, frame.glyphs.missing
+    no_l3 = "no L3 backend" if server.plan is not None and server.plan.launch.storage_backend is None else ""
 
-    def row(name: str, tokens: float | None, copying: str = "") -> list[Cell]:
-        return [Span(name, "muted"), missing if tokens is None else f"{tokens:,.0f}", copying, ""]
+    def row(name: str, tokens: float | None, copying: str = "", why: str = "") -> list[Cell]:
+        return [
+            Span(name, "muted"),
+            missing if tokens is None else f"{tokens:,.0f}",
+            copying,
+            Span(why if tokens is None else "", "muted"),
+        ]
 
     backup, load_back = told.backup_copy_bytes_per_second, told.load_back_copy_bytes_per_second
     yield row("L1>L2 backup", told.backup_tokens_per_second, numbers.rate(backup, missing))
@@ -71,8 +77,8 @@ def _traffic(told: Traffic, frame: Frame) -> Iterator[list[Cell]]:
     yield row("evicted from L1", told.evicted_tokens_per_second)
     for name, tokens in sorted(told.dropped_tokens_per_second.items()):
         yield row(f"dropped: {plain(name)}", tokens)
-    yield row("L3>L2 prefetched", told.prefetched_tokens_per_second)
-    yield row("L2>L3 written", told.storage_backup_tokens_per_second)
+    yield row("L3>L2 prefetched", told.prefetched_tokens_per_second, why=no_l3)
+    yield row("L2>L3 written", told.storage_backup_tokens_per_second, why=no_l3)
 
 
 def read_lines(frame: Frame) -> list[TextLine]:

@@ -153,4 +153,6 @@ def pool_bytes_by_node(
 
 def _why(sample: Sample, source: str) -> str:
     state = next((state for state in sample.sources if state.name == source), None)
+    if state is not None and state.state == "ok":
+        return f"{source} was read and has nothing of it"
     return state.detail if state is not None and state.detail else f"{source} has not answered yet"

@@ -109,7 +109,7 @@ def _peaks(known: tuple[PhasePeak, ...], source: str | None) -> tuple[tuple[Line
 def _peak(name: str, by_phase: Sequence[tuple[str, int | None]], source: str | None) -> Line:
     known = [(phase, size) for phase, size in by_phase if size is not None]
     if not known:
-        return reading(name, None, source=None, missing="NVML has not told this yet")
+        return reading(name, None, source=None, missing="NVML told none of it since ranktop watches")
     line = reading(
         name, max(size for _, size in known), source="simulated" if source == "simulated" else "measured", missing=""
     )

@@ -14,12 +14,17 @@ _NEAR_DISTANCE = 16
 
 
 def local_line(
-    placements: Sequence[Placement], gpu_node: int | None, near: frozenset[int], thresholds: Thresholds
+    placements: Sequence[Placement],
+    gpu_node: int | None,
+    near: frozenset[int],
+    thresholds: Thresholds,
+    missing: str,
 ) -> Line:
-    """Share of sampled pages that are local or near to the GPU's node, in percent. `near` is `near_nodes` of it."""
+    """Share of sampled pages that are local or near to the GPU's node, in percent. `near` is `near_nodes` of it,
+    `missing` why no pages are sampled."""
     sampled = sum(placement.sampled_pages - placement.absent_pages for placement in placements)
     if sampled <= 0:
-        return reading("numa.local", None, unit="percent", source=None, missing="no pages sampled yet")
+        return reading("numa.local", None, unit="percent", source=None, missing=missing)
     if gpu_node is None:
         return reading("numa.local", None, unit="percent", source=None, missing="the GPU's NUMA node is not known")
     close = sum(pages for placement in placements for node, pages in placement.pages_by_node if node in near)

@@ -245,8 +245,8 @@ def _foreign(context: Context, held: dict[int, int], source: str) -> Iterator[Fi
             "gpus": sorted(set(strangers.values())),
         },
         sources=dict.fromkeys(("hbm_bytes", "processes", "pids", "gpus"), source),
-        advice="a second engine, MPS, or this container's own ranks under host pids: run ranktop in the host's pid "
-        "namespace to tell which",
+        advice="it is a second engine, MPS, or this container's own rank by its host pid: run ranktop in the host's "
+        "pid namespace to tell which",
     )
 
 

@@ -114,8 +114,9 @@ def _counted(server: str, window: Window) -> list[Finding] | None:
             scope="server",
             server=server,
             **over_window(window, asked_tokens=asked, loaded_tokens=0.0, tokens_by_reason=missed),
-            advice="host_capacity: L2 has no room to read into; storage_transfer or deadline: the backend fails or is "
-            "too slow; dropped: the request left before. Read the backend's own log of this minute",
+            advice="read the storage backend's own log of this minute. By reason, host_capacity: L2 has no room to "
+            "read into; storage_transfer or deadline: the backend fails or "
+            "is too slow; dropped: the request left before",
         )
     ]
 

@@ -124,8 +124,8 @@ def _roles_differ(context: Context, one: ServerVerdict, other: ServerVerdict) ->
                 {"name": each.name, one.role or "": each.before, other.role or "": each.after} for each in differing
             ],
         ),
-        advice="KV that one role writes, the other must be able to read: start both from the same image, revision and "
-        "cache flags",
+        advice="each role must be able to read the KV that the other writes: start both from the same image, revision "
+        "and cache flags",
     )
 
 

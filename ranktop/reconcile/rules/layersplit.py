@@ -43,8 +43,8 @@ def layer_cp1(context: Context) -> Iterator[Finding]:
                 scope="server",
                 server=server.id,
                 **evidence("reported", attn_cp_size=size),
-                advice="--enable-prefill-cp --cp-strategy interleave; until 0.5.21 attn_cp_size becomes tp / dp, so "
-                "--tp-size and --dp-size give it",
+                advice="relaunch with --enable-prefill-cp --cp-strategy interleave; until 0.5.21 attn_cp_size becomes "
+                "tp / dp, so choose --tp-size and --dp-size for the CP size that you want",
             )
             continue
         for rank in context.ranks_of(server.id):

@@ -73,7 +73,8 @@ def rank0_only(context: Context) -> Iterator[Finding]:
                 server=server.id,
                 evidence={"visible_ranks": visible, "ranks": len(ranks)},
                 sources={"visible_ranks": "reported", "ranks": "measured"},
-                advice="--enable-metrics-for-all-schedulers at the next planned restart shows every rank's own gauges",
+                advice="launch with --enable-metrics-for-all-schedulers at the next planned restart: every rank then "
+                "reports its own gauges",
             )
 
 

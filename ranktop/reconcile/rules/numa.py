@@ -11,15 +11,10 @@ from ranktop.reconcile.headrooms import bound_node, cpu_numbers
 from ranktop.reconcile.lines.placement import near_nodes
 from ranktop.reconcile.rules.rule import Context
 from ranktop.reconcile.verdict import RankVerdict
+from ranktop.reconcile.wording import POOL_NAMES
 from ranktop.sample import Mapping as PoolMapping
 from ranktop.sample import NumaNode, Placement, share_interval_percent
 
-_NAMES = {
-    "host.primary": "primary pool",
-    "host.indexer": "indexer pool",
-    "host.draft": "draft pool",
-    "host.draft_indexer": "draft indexer pool",
-}
 _LEAST_PEERS = 3
 
 
@@ -115,7 +110,7 @@ def _worst(
             continue
         far = [(pages, node) for node, pages in placement.pages_by_node if node not in near]
         if far:
-            name = _NAMES.get(line, "host pools")
+            name = POOL_NAMES.get(line, "host pools")
             found.append(Far(name, sum(pages for pages, _ in far), sampled, max(far)[1], placement.source))
     return max(found, key=lambda far: far.percent, default=None)
 

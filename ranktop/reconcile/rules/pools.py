@@ -9,13 +9,7 @@ from ranktop.plan.plan import Plan
 from ranktop.reconcile.rules.evidence import size
 from ranktop.reconcile.rules.rule import Context
 from ranktop.reconcile.verdict import Line, RankVerdict
-
-_NAMES = {
-    "host.primary": "primary pool",
-    "host.indexer": "indexer pool",
-    "host.draft": "draft pool",
-    "host.draft_indexer": "draft indexer pool",
-}
+from ranktop.reconcile.wording import POOL_NAMES
 
 
 def pool_differs(context: Context) -> Iterator[Finding]:
@@ -52,7 +46,7 @@ def pool_missing(context: Context) -> Iterator[Finding]:
             yield Finding(
                 "HOST-POOL-MISSING",
                 _severity(server.plan),
-                f"{_NAMES[line.line]} of {(line.planned or 0) / 1e9:.2f} GB is planned and not mapped",
+                f"{POOL_NAMES[line.line]} of {(line.planned or 0) / 1e9:.2f} GB is planned and not mapped",
                 scope="rank",
                 server=rank.server,
                 rank=rank.rank,
@@ -83,7 +77,7 @@ def _differs(context: Context, rank: RankVerdict, line: Line) -> Finding:
     return Finding(
         "HOST-POOL-OVER" if over else "HOST-POOL-UNDER",
         _severity(plan),
-        f"{_NAMES[line.line]} is {size(line.seen)}, planned {size(line.planned)} ({percent:+.1f} %)",
+        f"{POOL_NAMES[line.line]} is {size(line.seen)}, planned {size(line.planned)} ({percent:+.1f} %)",
         scope="rank",
         server=rank.server,
         rank=rank.rank,

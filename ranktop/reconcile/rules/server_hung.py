@@ -38,8 +38,8 @@ def server_hung(context: Context) -> Iterator[Finding]:
             **evidence(
                 "measured", door_requests=activity.door_requests, idle_seconds=idle, pages=activity.pages_batchless
             ),
-            advice="take this server out of the router first; `ranktop stack RANK` shows where each rank waits, and "
-            "keep that before a restart (`ranktop bundle`)",
+            advice="take this server out of the router first; before a restart keep what `ranktop stack RANK` shows "
+            "(where a rank waits) and a `ranktop bundle`",
         )
 
 

@@ -95,8 +95,8 @@ def l2_proven(context: Context) -> Iterator[Finding]:
             scope="server",
             server=server.id,
             **over_window(window, load_back_tokens=loaded, load_back_bytes=size, host_hit_tokens=hits),
-            advice="this is series C of the guide: an L2 read, not an L1 hit. Compare answers and end-to-end time with "
-            "a run without HiCache before promoting it",
+            advice="this proves an L2 read, as no L1 hit explains it: compare answers and end-to-end time with a run "
+            "without HiCache before promoting it",
         )
 
 
@@ -125,8 +125,8 @@ def l2_dropped(context: Context) -> Iterator[Finding]:
                 written_tokens=written,
                 tokens_by_reason=reasons,
             ),
-            advice="evicted before its write was acknowledged: a race, and a larger L2 does not help; "
-            "--hicache-write-policy write_back writes at eviction"
+            advice="pages were evicted before their write was acknowledged: that is a race, and a larger L2 does not "
+            "help; --hicache-write-policy write_back writes at eviction"
             if only_race
             else "L2 has no room that it may free: `ranktop preflight` prints the largest --hicache-size that fits; "
             "host tokens must exceed device tokens",
