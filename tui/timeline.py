@@ -123,7 +123,7 @@ class LiveTimeline:
             run.add(at, zstandard.ZstdCompressor(level=_LEVEL).compress(told))
             self._compressor = zstandard.ZstdCompressor(level=_LEVEL, dict_data=_dictionary(told))
         else:
-            every = min(_MOST_SECONDS, -(-len(verdict.ranks) // RANKS_EVERY_SECOND))
+            every = max(1, min(_MOST_SECONDS, -(-len(verdict.ranks) // RANKS_EVERY_SECOND)))
             if is_news or run.pushed % every == 0:
                 run.add(at, self._compressor.compress(self._encoder.encode(verdict)))
         run.pushed += 1

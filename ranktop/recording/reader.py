@@ -188,8 +188,11 @@ class Recording:
         return spans
 
     def _note_lost_log(self) -> None:
-        """SQLite leaves out a log from its first damaged frame on, without a word."""
-        if not os.path.exists(f"{self.path}-wal") or is_recorded(self.path):
+        """SQLite leaves out a log from its first damaged frame on, without a word.
+
+        Also what a killed recorder had not committed: that nobody was told of.
+        """
+        if not os.path.exists(f"{self.path}-wal") or is_recorded(self.path) or not is_log_damaged(self.path):
             return
         last = self.index.spans[-1].last_seq if self.index.spans else 0
         lost = {
@@ -199,10 +202,10 @@ class Recording:
             and TAIL.holds(row := TAIL.as_sqlite_gives(rowid, payload))
             and row[0] > last
         }
-        if not lost and is_log_damaged(self.path):
-            self._note_damage("its write-ahead log is damaged near its end: the last samples may not be shown")
         if lost:
             self._note_damage(f"{len(lost)} samples of its write-ahead log are not shown")
+        else:
+            self._note_damage("its write-ahead log is damaged near its end: the last samples may not be shown")
 
     def _span_samples(self, span: Span, begin: int, end: int) -> Iterator[Recorded]:
         if not span.is_chunk:

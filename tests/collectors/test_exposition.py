@@ -149,9 +149,9 @@ def test_a_page_larger_than_the_bound_is_learnt_once() -> None:
     class Counting(ExpositionParser):
         learnt = 0
 
-        def _learn(self, line: str) -> tuple[SeriesKey | None, str]:
+        def _learn(self, line: str, prefix: str) -> tuple[SeriesKey | None, str]:
             self.learnt += 1
-            return super()._learn(line)
+            return super()._learn(line, prefix)
 
     lines = MAX_CACHED_KEYS + 10_000
     pages = ["".join(f'sglang:b{{x="{of}-{n}"}} 1\n' for n in range(lines)) for of in range(4)]

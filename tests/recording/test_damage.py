@@ -235,6 +235,16 @@ def test_damage_in_the_last_row_of_a_log_is_told(original: Original, tmp_path: P
         assert recording.damage == []
 
 
+def test_a_log_that_ends_within_a_transaction_is_not_damaged(original: Original, tmp_path: Path) -> None:
+    """As a recorder leaves it that was killed while it wrote: nobody was told that its last sample is on the disk."""
+    path, whole = tmp_path / "a.rtop", Path(f"{original.killed}-wal").read_bytes()
+    for end in range(len(whole), 32 + 4120 * 20, -4120):
+        shutil.copy(original.killed, path)
+        Path(f"{path}-wal").write_bytes(whole[:end])
+        with Recording(str(path)) as recording:
+            assert recording.damage == []
+
+
 def test_a_damaged_row_of_the_tail_takes_ten_samples_with_it_at_most(tmp_path: Path) -> None:
     path, samples = str(tmp_path / "a.rtop"), list(SyntheticNode(ranks=1).samples(45))
     writer = Writer(path, {})

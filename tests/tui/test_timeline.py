@@ -69,7 +69,7 @@ def _wide(second: int, ranks: int, *, loud: bool = False) -> Verdict:
     return replace(verdict, sample=sample, ranks=verdict.ranks[:1] * ranks, findings=findings)
 
 
-@pytest.mark.parametrize(("ranks", "every"), [(8, 1), (32, 1), (33, 2), (64, 2), (96, 3), (1024, 10)])
+@pytest.mark.parametrize(("ranks", "every"), [(0, 1), (8, 1), (32, 1), (33, 2), (64, 2), (96, 3), (1024, 10)])
 def test_of_many_ranks_not_every_second_is_kept(ranks: int, every: int) -> None:
     timeline = LiveTimeline(seconds=600)
     for second in range(41):
