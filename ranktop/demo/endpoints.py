@@ -1,4 +1,4 @@
-"""The stand-in's HTTP server on 127.0.0.1: four pages to read, nothing that changes anything."""
+"""HTTP servers of the stand-in on 127.0.0.1: pages to read, nothing that changes anything."""
 
 from __future__ import annotations
 
@@ -6,12 +6,22 @@ import threading
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler
 from socketserver import TCPServer, ThreadingMixIn
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from ranktop.demo.launch import HOST
 
-Page = Callable[[], tuple[str, bytes]]
-"""Content type and body."""
+
+class Reply(NamedTuple):
+    """What a page answers."""
+
+    content_type: str
+    body: bytes
+    status: int = 200
+
+
+Page = Callable[[str], Reply]
+"""Of a query: what stands behind the `?`."""
 
 
 class Endpoints(ThreadingMixIn, TCPServer):
@@ -55,12 +65,13 @@ class _Handler(BaseHTTPRequestHandler):
     timeout = 10
 
     def do_GET(self) -> None:
-        page = self.server.pages.get(urlsplit(self.path).path)
+        asked = urlsplit(self.path)
+        page = self.server.pages.get(asked.path)
         if page is None:
             self.send_error(404)
             return
-        content_type, body = page()
-        self.send_response(200)
+        content_type, body, status = page(asked.query)
+        self.send_response(status)
         self.send_header("Content-Type", content_type)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()

@@ -38,7 +38,12 @@ class Launch(NamedTuple):
         """GPUs of the host."""
         return max(RANKS, self.tp_size)
 
-    def flags(self, port: int) -> tuple[str, ...]:
+    @property
+    def is_prefill(self) -> bool:
+        """A prefill worker of a disaggregated server, which runs the bootstrap server."""
+        return "prefill" in self.extra
+
+    def flags(self, port: int, bootstrap_port: int | None = None) -> tuple[str, ...]:
         """The flags, as a user would have typed them."""
         text = f"--model-path {MODEL_PATH} --served-model-name {MODEL_NAME} --tp-size {self.tp_size}"
         text += f" --kv-cache-dtype fp8_e4m3 --max-total-tokens {DEVICE_TOKENS} --enable-metrics"
@@ -48,8 +53,10 @@ class Launch(NamedTuple):
         if self.all_schedulers:
             text += " --enable-metrics-for-all-schedulers"
         text += " --enable-cache-report"
+        if bootstrap_port is not None:
+            text += f" --disaggregation-bootstrap-port {bootstrap_port}"
         return (*text.split(), *self.extra, "--host", HOST, "--port", str(port))
 
-    def line(self, port: int) -> str:
+    def line(self, port: int, bootstrap_port: int | None = None) -> str:
         """The command line that the main process shows."""
-        return " ".join((*CONSOLE, *self.flags(port)))
+        return " ".join((*CONSOLE, *self.flags(port, bootstrap_port)))

@@ -105,7 +105,7 @@ class DemoNode:
         environment = os.environ | {"RANKTOP_DEMO_STATE": str(self.state_path), "SPT_NOENV": "1"}
         options = {
             # Room for the longest title that setproctitle may have to write over these arguments.
-            "--title": self.scenario.launch.line(65535),
+            "--title": self.scenario.launch.line(65535, 65535),
             "--scenario": self.scenario.name,
             "--directory": self.directory,
             "--port": self._port,

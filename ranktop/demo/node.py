@@ -58,7 +58,7 @@ def _run(options: argparse.Namespace, directory: Path) -> None:
     assert scenario is not None
     clock = NodeClock(options.origin, options.speed)
     node = StandIn(scenario, options.seed, clock, directory, options.port)
-    setproctitle.setproctitle(scenario.launch.line(node.port))
+    setproctitle.setproctitle(scenario.launch.line(node.port, node.bootstrap_port))
     _say({"url": f"http://{HOST}:{node.port}"})
     node.log_start()
     ranks = Ranks(scenario, node.sizes, directory, launcher_fd=sys.stdin.fileno())

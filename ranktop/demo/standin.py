@@ -12,8 +12,9 @@ from typing import Any
 from collectors.placement import PERIOD_SECONDS
 from ranktop.clock import NodeClock, iso_utc
 from ranktop.demo import loglines, series, serverinfo
+from ranktop.demo.bootstrap import route
 from ranktop.demo.child import Child
-from ranktop.demo.endpoints import Endpoints, Page
+from ranktop.demo.endpoints import Endpoints, Page, Reply
 from ranktop.demo.exposition import TOKENIZER_FAMILIES, Operation, Writer, rank_labels, render
 from ranktop.demo.gpus import RankUse, numa_node, simulated_gpus
 from ranktop.demo.launch import HOST
@@ -54,11 +55,18 @@ class StandIn:
             self._endpoints = Endpoints(port)
         except OSError as error:
             raise StartError(f"port {port} on {HOST}: {error.strerror} (choose another with --port)") from None
-        self._args = serverinfo.server_args(self.port, scenario.launch, scenario.args)
+        self._bootstrap = Endpoints(0) if scenario.launch.is_prefill else None
+        own = {} if self._bootstrap is None else {"disaggregation_bootstrap_port": self._bootstrap.port}
+        self._args = serverinfo.server_args(self.port, scenario.launch, scenario.args | own)
 
     @property
     def port(self) -> int:
         return self._endpoints.port
+
+    @property
+    def bootstrap_port(self) -> int | None:
+        """None where it is no prefill worker."""
+        return self._bootstrap.port if self._bootstrap is not None else None
 
     def log_start(self) -> None:
         """Everything up to the host pools."""
@@ -83,6 +91,8 @@ class StandIn:
             for tp, child in ranks.live.items():
                 child.tell(_order(series.constants(tp, self.sizes)))
             self._writer.apply(series.tokenizer_start())
+            if self._bootstrap is not None:
+                self._bootstrap.open({"/route": route(self._args, self._scenario.unregistered)})
             self._endpoints.open(self._pages())
             self._log(loglines.READY)
         self._settled_at = self._clock()
@@ -92,6 +102,8 @@ class StandIn:
         """Log the end that was asked for, and answer no more."""
         self._log(loglines.SIGTERM)
         self._endpoints.close()
+        if self._bootstrap is not None:
+            self._bootstrap.close()
 
     def tick(self, ranks: Ranks, seconds: float) -> None:
         """Let `seconds` pass, times the clock's speed. Before ready only the hardware is there."""
@@ -188,15 +200,20 @@ class StandIn:
         os.write(sys.stderr.fileno(), loglines.line(self._clock(), message, tag).encode())
 
     def _pages(self) -> dict[str, Page]:
-        def as_json(body: dict[str, Any]) -> tuple[str, bytes]:
-            return "application/json", json.dumps(body).encode()
+        def as_json(body: dict[str, Any]) -> Reply:
+            return Reply("application/json", json.dumps(body).encode())
+
+        def metrics() -> Reply:
+            return Reply("text/plain; version=0.0.4; charset=utf-8", render(str(self._directory / "metrics")))
 
         launch = self._scenario.launch
         return {
-            "/metrics": lambda: ("text/plain; version=0.0.4; charset=utf-8", render(str(self._directory / "metrics"))),
-            "/server_info": lambda: as_json(serverinfo.server_info(self._args, launch.version, self.sizes, self._step)),
-            "/model_info": lambda: as_json(serverinfo.model_info()),
-            "/v1/loads": lambda: as_json(serverinfo.loads(launch, self.sizes, self._step, self._clock())),
+            "/metrics": lambda _: metrics(),
+            "/server_info": lambda _: as_json(
+                serverinfo.server_info(self._args, launch.version, self.sizes, self._step)
+            ),
+            "/model_info": lambda _: as_json(serverinfo.model_info()),
+            "/v1/loads": lambda _: as_json(serverinfo.loads(launch, self.sizes, self._step, self._clock())),
         }
 
 

@@ -134,6 +134,19 @@ def test_registrations(told: list[Sample], expected: list[tuple[str, tuple[str, 
     assert [(one.severity, one.ranks) for one in found(verdict, "PD-RANK-MISSING")] == expected
 
 
+@pytest.mark.parametrize(
+    ("told", "why"),
+    [
+        (registered(3, ready=False), "3 of 4 ranks have registered; the bootstrap server names none until all have"),
+        (registered(3, None, ready=False), "3 ranks have registered; the bootstrap server names none until all have"),
+        (None, "no answer of a bootstrap server for this rank"),
+    ],
+)
+def test_why_a_registration_is_not_known(told: Bootstrap | None, why: str) -> None:
+    line = judge(*asked(told)).ranks[0].line("pd.registered")
+    assert (line.seen, line.detail) == (None, why)
+
+
 def test_more_registrations_than_ranks() -> None:
     assert severities(judge(*asked(registered(5))), "PD-DUPLICATE") == ["warn"]
     assert severities(judge(*asked(registered(4))), "PD-DUPLICATE") == []

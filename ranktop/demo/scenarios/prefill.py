@@ -33,6 +33,7 @@ PREFILL = (
         launch=Launch(extra=_PREFILL),
         args={"disaggregation_mode": "prefill"},
         profile=Profile(prefill_only=True),
+        unregistered=frozenset({3}),
         events=(*_RETRIES, _GIVES_UP),
     ),
     Scenario(

@@ -73,6 +73,8 @@ class Scenario(Struct, frozen=True):
     """Size of a rank's primary pool, percent of the planned one."""
     pools_made: dict[int, int] = {}
     """How many of its two pools (primary, indexer) a rank gets to map."""
+    unregistered: frozenset[int] = frozenset()
+    """Ranks that never register with the bootstrap server of a prefill worker."""
     never_ready: bool = False
     """The server never listens and logs no ready line; times count from when its ranks have started."""
     orphan: int | None = None

@@ -27,12 +27,19 @@ def pd_lines(
         0 if has_given_up else None if registered is None else int(registered),
         unit="count",
         source="logged" if has_given_up else "reported",
-        missing=away or "no answer of a bootstrap server for this rank",
+        missing=away or _why_unknown(bootstrap),
     )
     for name, counters in _COUNTED.items():
         # These counters appear with their first event.
         seen = None if away or series is None else int(sum(_own(series, counter, tag) for counter in counters))
         yield reading(name, seen, unit="count", source="reported", missing=away, stale=stale)
+
+
+def _why_unknown(bootstrap: Bootstrap | None) -> str:
+    if bootstrap is None or bootstrap.is_ready or bootstrap.registered_ranks is None:
+        return "no answer of a bootstrap server for this rank"
+    of_all = "" if bootstrap.expected_ranks is None else f" of {bootstrap.expected_ranks}"
+    return f"{bootstrap.registered_ranks}{of_all} ranks have registered; the bootstrap server names none until all have"
 
 
 def _own(series: Series, name: str, tag: RankTag) -> float:
