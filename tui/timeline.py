@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from ranktop.finding import Severity, worst
 from ranktop.reconcile.verdict import Verdict
+from ranktop.recording.packed import dictionary
 from ranktop.sample import Sample
 
 LIVE_SECONDS = 900
@@ -72,7 +73,7 @@ class _Run:
         told = zstandard.ZstdDecompressor().decompress(self._frames[0])
         place = bisect_right(self.times, when) - 1
         if place > 0:
-            told = zstandard.ZstdDecompressor(dict_data=_dictionary(told)).decompress(self._frames[place])
+            told = zstandard.ZstdDecompressor(dict_data=dictionary(told)).decompress(self._frames[place])
         return _decoder().decode(told)
 
 
@@ -121,7 +122,7 @@ class LiveTimeline:
             self._runs.append(run)
             told = self._encoder.encode(verdict)
             run.add(at, zstandard.ZstdCompressor(level=_LEVEL).compress(told))
-            self._compressor = zstandard.ZstdCompressor(level=_LEVEL, dict_data=_dictionary(told))
+            self._compressor = zstandard.ZstdCompressor(level=_LEVEL, dict_data=dictionary(told))
         else:
             every = max(1, min(_MOST_SECONDS, -(-len(verdict.ranks) // RANKS_EVERY_SECOND)))
             if is_news or run.pushed % every == 0:
@@ -151,10 +152,6 @@ class LiveTimeline:
 def _without_readings(sample: Sample) -> Sample:
     gpus = sample.gpus and replace(sample.gpus, gpus=())
     return replace(sample, metrics={}, mappings={}, infos={}, gpus=gpus)
-
-
-def _dictionary(first: bytes) -> zstandard.ZstdCompressionDict:
-    return zstandard.ZstdCompressionDict(first, dict_type=zstandard.DICT_TYPE_RAWCONTENT)
 
 
 @functools.cache

@@ -21,7 +21,7 @@ _PLACE = ("prefill_dp_rank", "prefill_cp_rank", "target_tp_rank", "target_pp_ran
 
 def route(args: Mapping[str, Any], missing: Collection[int]) -> Page:
     """The page `/route` of a server with these resolved arguments, whose ranks `missing` (by tp) never register."""
-    cp_size = int(args.get("attn_cp_size", 1))
+    cp_size = int(args["attn_cp_size"])
     tp_size = int(args["tp_size"]) // cp_size
     places = list(itertools.product((0,), range(cp_size), range(tp_size), (0,)))
     registered: dict[tuple[int, ...], int] = {

@@ -38,11 +38,6 @@ class Launch(NamedTuple):
         """GPUs of the host."""
         return max(RANKS, self.tp_size)
 
-    @property
-    def is_prefill(self) -> bool:
-        """A prefill worker of a disaggregated server, which runs the bootstrap server."""
-        return "prefill" in self.extra
-
     def flags(self, port: int, bootstrap_port: int | None = None) -> tuple[str, ...]:
         """The flags, as a user would have typed them."""
         text = f"--model-path {MODEL_PATH} --served-model-name {MODEL_NAME} --tp-size {self.tp_size}"

@@ -55,7 +55,7 @@ class StandIn:
             self._endpoints = Endpoints(port)
         except OSError as error:
             raise StartError(f"port {port} on {HOST}: {error.strerror} (choose another with --port)") from None
-        self._bootstrap = Endpoints(0) if scenario.launch.is_prefill else None
+        self._bootstrap = Endpoints(0) if role == "prefill" else None
         own = {} if self._bootstrap is None else {"disaggregation_bootstrap_port": self._bootstrap.port}
         self._args = serverinfo.server_args(self.port, scenario.launch, scenario.args | own)
 

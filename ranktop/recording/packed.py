@@ -20,7 +20,7 @@ _DIGEST_BYTES = 16
 
 def pack(data: bytes, base: bytes = b"") -> bytes:
     """`base`: what it resembles; the same is needed to unpack it."""
-    compressor = zstandard.ZstdCompressor(level=LEVEL, dict_data=_dictionary(base), write_checksum=True)
+    compressor = zstandard.ZstdCompressor(level=LEVEL, dict_data=dictionary(base), write_checksum=True)
     frame = compressor.compress(data)
     return with_sums(_digest(frame) + frame)
 
@@ -35,7 +35,7 @@ def unpack(blob: bytes, at_most_bytes: int, base: bytes = b"") -> bytes:
         # A frame that does not tell its size would get a buffer of the largest one.
         if size > at_most_bytes:
             raise ValueError(f"larger than {at_most_bytes} bytes")
-        return zstandard.ZstdDecompressor(dict_data=_dictionary(base)).decompress(frame, max_output_size=size)
+        return zstandard.ZstdDecompressor(dict_data=dictionary(base)).decompress(frame, max_output_size=size)
     except zstandard.ZstdError as problem:
         raise ValueError(str(problem)) from problem
 
@@ -56,5 +56,6 @@ def _digest(frame: bytes) -> bytes:
     return hashlib.blake2b(frame, digest_size=_DIGEST_BYTES).digest()
 
 
-def _dictionary(base: bytes) -> zstandard.ZstdCompressionDict | None:
+def dictionary(base: bytes) -> zstandard.ZstdCompressionDict | None:
+    """For zstd: what a frame may resemble. None of nothing."""
     return zstandard.ZstdCompressionDict(base, dict_type=zstandard.DICT_TYPE_RAWCONTENT) if base else None
