@@ -21,7 +21,6 @@ from tui.draw.chart import Chart, draw_chart
 from tui.draw.glyphs import UNICODE
 from tui.draw.numbers import GIB
 from tui.draw.spans import width
-from tui.screens.help import help_lines
 from tui.views.budget import BudgetView
 from tui.views.finding_detail import FindingDetail
 from tui.views.finding_rows import draw_findings
@@ -68,13 +67,6 @@ async def test_the_cell_of_the_bar_is_used_where_nothing_scrolls() -> None:
         await pilot.press("4")
         await pilot.pause()
         assert {width(row.line) for row in app._main._page.rows} == {80}
-
-
-def test_help_is_whole() -> None:
-    what = "what if: another size, ratio or rank count beside the present one, over the flags of the launch that runs"
-    lines = [text(each) for each in help_lines([("w", what), ("q", "quit")], UNICODE)]
-    assert max(map(len, lines)) <= 75
-    assert " ".join(" ".join(lines).split()).startswith(f"w {what} q quit")
 
 
 def test_every_numa_node_or_the_tightest() -> None:
@@ -252,25 +244,6 @@ def test_nothing_moves_while_values_do() -> None:
         )
         numa.append(places(next(one for one in rows(NumaView(), verdict) if " node 0 " in one), ["free of", "pools"]))
     assert (lines[0], tiers[0], numa[0]) == (lines[1], tiers[1], numa[1])
-
-
-def test_help_cuts_no_flag() -> None:
-    for cells in range(60):
-        lines = [
-            text(each) for each in help_lines([("w", "x" * cells + " --hicache-storage-prefetch-policy")], UNICODE)
-        ]
-        assert not any(each.rstrip().endswith("-") for each in lines), lines
-
-
-@pytest.mark.parametrize("width_of_screen", [80, 81, 82])
-async def test_help_leaves_no_letter_of_the_page_beside_it(width_of_screen: int) -> None:
-    app = make_app(StoryFeed([samples.healthy()]))
-    async with app.run_test(size=(width_of_screen, 24)) as pilot:
-        await pilot.pause()
-        await pilot.press("question_mark")
-        await pilot.pause()
-        left = app.screen.get_child_by_id("help", Lines).region.x
-        assert left == 0 or left * 2 + 80 <= width_of_screen + 1
 
 
 def test_a_chart_without_room_for_its_span_keeps_its_title_whole() -> None:
