@@ -1,7 +1,7 @@
 """The table of SGLang's processes: found by their command lines, followed through open files.
 
 `/proc/PID/cmdline` and `environ` take the memory lock of that process, so they are read once; `stat`, `status` and
-`comm` do not, and can be read every second.
+`comm` do not, and can be read every second. Of a rank that is `status` alone: what only `stat` tells never changes.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collectors import cmdline, procfs
 from collectors.discovery import NewPids, Watchlist
 from collectors.procfs import KeptFile, Stat
 from collectors.status import StatusReader, parse_status
-from ranktop.sample import RankTag
+from ranktop.sample import RankProcess, RankTag
 
 _MAX_ANCESTORS = 16
 _CMDLINE_BYTES = 1 << 18
@@ -58,8 +58,12 @@ class Rank:
         self.pid = pid
         self.tag = tag
         self.order = tag.order
-        self._stat = KeptFile(f"{root}/{pid}/stat")
         self._status = KeptFile(f"{root}/{pid}/status")
+        stat = procfs.parse_stat(procfs.read_file(f"{root}/{pid}/stat"))
+        if stat is None:
+            raise ProcessLookupError(pid)
+        self.start_ticks = stat.start_ticks
+        self.process_group = stat.process_group
         self._status_reader = StatusReader()
         self._limits_path = f"{root}/{pid}/limits"
         environ = try_read(f"{root}/{pid}/environ", _ENVIRON_BYTES)
@@ -68,9 +72,10 @@ class Rank:
         self.main: Main | None = None
         self.is_orphan = False
         self.server_id: str | None = None
-        self.stat: Stat | None = None
         self.status = parse_status(b"")
         self.memlock_limit_bytes: int | None = None
+        self._made_of: tuple[object, ...] = ()
+        self._process: RankProcess | None = None
 
     @property
     def cuda_visible_devices(self) -> str | None:
@@ -79,15 +84,44 @@ class Rank:
         return self._own_cuda_visible_devices or inherited
 
     def refresh(self, *, with_limits: bool) -> bool:
-        """Read stat and status again; False when the process is gone."""
+        """Read the status again; False when the process is gone."""
         try:
-            self.stat = procfs.parse_stat(self._stat.read_once())
             self.status = self._status_reader.read(self._status.read_once())
         except OSError:
             return False
         if with_limits or self.memlock_limit_bytes is None:
             self.memlock_limit_bytes = procfs.parse_memlock_limit(try_read(self._limits_path, 1 << 14))
-        return self.stat is not None
+        return True
+
+    def process(self, server: str) -> RankProcess:
+        """Its sample as of the last refresh, the same object while all of it stands still."""
+        status = self.status
+        made_of = (server, status, self.memlock_limit_bytes, self.cuda_visible_devices, self.is_orphan)
+        if self._process is None or made_of != self._made_of:
+            self._made_of = made_of
+            self._process = RankProcess(
+                server=server,
+                tag=self.tag,
+                pid=self.pid,
+                start_ticks=self.start_ticks,
+                state=status.state,
+                parent_pid=status.parent_pid,
+                rss_anon_bytes=status.rss_anon_bytes,
+                rss_file_bytes=status.rss_file_bytes,
+                rss_shmem_bytes=status.rss_shmem_bytes,
+                hugetlb_bytes=status.hugetlb_bytes,
+                vm_size_bytes=status.vm_size_bytes,
+                vm_hwm_bytes=status.vm_hwm_bytes,
+                vm_pin_bytes=status.vm_pin_bytes,
+                vm_locked_bytes=status.vm_locked_bytes,
+                cpus_allowed=status.cpus_allowed,
+                mems_allowed=status.mems_allowed,
+                memlock_limit_bytes=self.memlock_limit_bytes,
+                cuda_visible_devices=self.cuda_visible_devices,
+                orphan=self.is_orphan,
+                namespace_pids=status.namespace_pids,
+            )
+        return self._process
 
 
 class ProcessTable:
@@ -114,8 +148,8 @@ class ProcessTable:
                 del self.mains[pid]
         self._drop_forked_copies()
         for pid, rank in list(self.ranks.items()):
-            if rank.refresh(with_limits=with_limits) and rank.stat is not None:
-                self._follow_parent(rank, rank.stat.parent_pid)
+            if rank.refresh(with_limits=with_limits):
+                self._follow_parent(rank, rank.status.parent_pid or 0)
             else:
                 self._forget(str(pid))
 

@@ -13,7 +13,7 @@ from operator import itemgetter
 from collectors import procfs
 from collectors.process_table import Main, ProcessTable, Rank, link
 from collectors.procfs import line_value
-from ranktop.sample import Processes, RankProcess, ServerProcess, SourceError
+from ranktop.sample import Processes, ServerProcess, SourceError
 
 _LIMITS_EVERY = 30
 
@@ -67,7 +67,7 @@ class ProcessesCollector:
         ]
         return Processes(
             servers=tuple(servers),
-            ranks=tuple(rank_process(rank, server) for server, _, _, rank in sorted(wanted, key=itemgetter(0, 1, 2))),
+            ranks=tuple([rank.process(server) for server, _, _, rank in sorted(wanted, key=itemgetter(0, 1, 2))]),
             boot_unix_seconds=self._boot_unix_seconds,
             ticks_per_second=os.sysconf("SC_CLK_TCK"),
             only_pids=self._asked,
@@ -77,9 +77,9 @@ class ProcessesCollector:
         """An orphan keeps the server it had; one never seen with a server is named by its process group."""
         if rank.main is not None:
             rank.server_id = self._ids.get(rank.main.pid) or rank.server_id or f"pid:{rank.main.pid}"
-        elif rank.server_id is None and rank.stat is not None:
-            rank.server_id = f"pid:{rank.stat.process_group}"
-        return rank.server_id or f"pid:{rank.pid}"
+        elif rank.server_id is None:
+            rank.server_id = f"pid:{rank.process_group}"
+        return rank.server_id
 
     def _is_wanted(self, main: Main | None) -> bool:
         """Of the chosen servers, if some were chosen; ranks stay chosen when their server is gone."""
@@ -125,36 +125,6 @@ def server_process(main: Main, id: str, own_network: str | None, untitled_childr
         demo_state_path=main.demo_state_path,
         own_network=main.net_namespace == own_network if main.net_namespace and own_network else None,
         untitled_children=untitled_children,
-    )
-
-
-def rank_process(rank: Rank, server: str) -> RankProcess:
-    """The sample of one scheduler from its stat and status as last read."""
-    assert rank.stat is not None
-    stat, status = rank.stat, rank.status
-    return RankProcess(
-        server=server,
-        tag=rank.tag,
-        pid=rank.pid,
-        start_ticks=stat.start_ticks,
-        state=stat.state,
-        parent_pid=stat.parent_pid,
-        threads=stat.threads,
-        cpu_ticks=stat.cpu_ticks,
-        rss_anon_bytes=status.rss_anon_bytes,
-        rss_file_bytes=status.rss_file_bytes,
-        rss_shmem_bytes=status.rss_shmem_bytes,
-        hugetlb_bytes=status.hugetlb_bytes,
-        vm_size_bytes=status.vm_size_bytes,
-        vm_hwm_bytes=status.vm_hwm_bytes,
-        vm_pin_bytes=status.vm_pin_bytes,
-        vm_locked_bytes=status.vm_locked_bytes,
-        cpus_allowed=status.cpus_allowed,
-        mems_allowed=status.mems_allowed,
-        memlock_limit_bytes=rank.memlock_limit_bytes,
-        cuda_visible_devices=rank.cuda_visible_devices,
-        orphan=rank.is_orphan,
-        namespace_pids=status.namespace_pids,
     )
 
 

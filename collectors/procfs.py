@@ -61,8 +61,6 @@ class Stat(NamedTuple):
     state: str
     parent_pid: int
     process_group: int
-    cpu_ticks: int
-    threads: int
     start_ticks: int
 
 
@@ -76,8 +74,6 @@ def parse_stat(raw: bytes) -> Stat | None:
             state=fields[0].decode("ascii", "replace"),
             parent_pid=int(fields[1]),
             process_group=int(fields[2]),
-            cpu_ticks=int(fields[11]) + int(fields[12]),
-            threads=int(fields[17]),
             start_ticks=int(fields[19]),
         )
     except ValueError:

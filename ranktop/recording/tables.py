@@ -14,7 +14,7 @@ import msgspec
 APPLICATION_ID = 0x52544F50
 """`RTOP`: what file(1) and SQLite's header show."""
 
-FORMAT = 6
+FORMAT = 7
 """`PRAGMA user_version`; a reader refuses any other one. Those up to 5 are of before the first release."""
 
 

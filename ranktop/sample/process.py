@@ -7,7 +7,7 @@ from typing import Annotated
 
 from msgspec import Struct
 
-from ranktop.sample.fields import counter, gauge, label
+from ranktop.sample.fields import gauge, label
 
 
 class RankTag(Struct, frozen=True, array_like=True, gc=False, order=True):
@@ -49,16 +49,14 @@ def _log_tag(tag: RankTag) -> str:
 
 
 class RankProcess(Struct, frozen=True, array_like=True, gc=False):
-    """One scheduler process, from `/proc/PID/{stat,status,cmdline}` (proc(5))."""
+    """One scheduler process, from `/proc/PID/{status,stat,cmdline}` (proc(5))."""
 
     server: Annotated[str, label("server", 15, "id of the server: host:port, else pid:N")]
     tag: RankTag
     pid: Annotated[int, label("pid", 8, "process id in the reader's namespace")]
     start_ticks: Annotated[int, label("start", 12, "start time in clock ticks since boot: tells a reused pid")]
-    state: Annotated[str, label("st", 2, "R, S, D, Z, T of stat")]
+    state: Annotated[str, label("st", 2, "R, S, D, Z, T of status")]
     parent_pid: Annotated[int | None, label("ppid", 8, "parent process")] = None
-    threads: Annotated[int | None, gauge("thr", "count", 5, "threads")] = None
-    cpu_ticks: Annotated[int | None, counter("cpu", "ticks", 10, "utime + stime")] = None
     rss_anon_bytes: Annotated[int | None, gauge("anon", "bytes", 9, "RssAnon")] = None
     rss_file_bytes: Annotated[int | None, gauge("file", "bytes", 9, "RssFile")] = None
     rss_shmem_bytes: Annotated[int | None, gauge("shmem", "bytes", 9, "RssShmem: resident host pools")] = None

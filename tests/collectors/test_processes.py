@@ -230,7 +230,7 @@ class FakeMain:
         self.pid = pid
         self.address = "127.0.0.1:30000"
         self.net_namespace = namespace
-        self.stat = procfs.Stat(state, 1, pid, 0, 1, start)
+        self.stat = procfs.Stat(state, 1, pid, start)
 
 
 @pytest.mark.parametrize(
@@ -260,9 +260,9 @@ def write_process(root: Path, pid: int, cmdline: bytes, parent: int = 1, status:
     folder.mkdir(parents=True)
     (folder / "comm").write_bytes(cmdline.split(b"\0")[0][:15] + b"\n")
     (folder / "cmdline").write_bytes(cmdline)
-    rest = " ".join(str(number) for number in range(5, 53))
+    rest = " ".join(str(number) for number in range(7, 55))
     (folder / "stat").write_text(f"{pid} (a) b) S {parent} {pid} {pid} {rest}\n")
-    (folder / "status").write_text(status)
+    (folder / "status").write_text(f"Name:\ta) b\nState:\tS (sleeping)\nPPid:\t{parent}\n{status}")
 
 
 def test_a_fixture_tree_without_limits_or_environ(tmp_path: Path) -> None:
@@ -276,11 +276,28 @@ def test_a_fixture_tree_without_limits_or_environ(tmp_path: Path) -> None:
     assert rank.vm_size_bytes == 10240
     assert (rank.vm_pin_bytes, rank.rss_shmem_bytes, rank.rss_anon_bytes) == (None, None, None)
     assert (rank.memlock_limit_bytes, rank.cuda_visible_devices, rank.mems_allowed) == (None, None, None)
+    assert (rank.pid, rank.state, rank.parent_pid, rank.start_ticks, rank.orphan) == (11, "S", 10, 22, False)
     write_process(tmp_path, 12, b"sglang::scheduler_TP1\0", 10)
     collector = ProcessesCollector(tmp_path)
     assert len(collector.read(None, 0.0).ranks) == 2
     write_process(tmp_path, 13, b"sglang::scheduler_TP2\0", 10)
     assert len(collector.read(None, 0.0).ranks) == 3
+
+
+def test_a_rank_is_the_same_object_until_something_of_it_moves(tmp_path: Path) -> None:
+    (tmp_path / "stat").write_text("btime 1700000000\n")
+    write_process(tmp_path, 10, b"python3\0-m\0sglang.launch_server\0--port\x001\0")
+    for pid in (11, 12):
+        write_process(tmp_path, pid, b"sglang::scheduler_TP%d\0" % (pid - 11), 10, "VmSize:\t  10 kB\n")
+    collector = ProcessesCollector(tmp_path)
+    first = collector.read(None, 0.0).ranks
+    status = tmp_path / "12" / "status"
+    status.write_text(status.read_text() + "voluntary_ctxt_switches:\t7\nnonvoluntary_ctxt_switches:\t1\n")
+    assert all(again is before for again, before in zip(collector.read(None, 1.0).ranks, first, strict=True))
+    status.write_text(status.read_text().replace("10 kB", "12 kB").replace("S (sleeping)", "D (disk sleep)"))
+    one, other = collector.read(None, 2.0).ranks
+    assert one is first[0]
+    assert (other.vm_size_bytes, other.state) == (12 << 10, "D")
 
 
 @pytest.mark.shared

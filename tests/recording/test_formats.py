@@ -36,7 +36,7 @@ def with_version(path: str, version: int) -> None:
 def test_an_older_file_is_refused_in_one_line(tmp_path: Path) -> None:
     path = unpacked("format2.rtop", tmp_path)
     for read in (Recording, salvage):
-        with pytest.raises(RecordingError, match=r"format 2, this ranktop reads 6 \(use an older ranktop\)$"):
+        with pytest.raises(RecordingError, match=r"format 2, this ranktop reads 7 \(use an older ranktop\)$"):
             read(path)
 
 
