@@ -13,18 +13,12 @@ from ranktop.plan.plan import RankPlan
 from ranktop.reconcile.digest import PageDigest
 from ranktop.reconcile.found_ranks import FoundRank, found_ranks
 from ranktop.reconcile.judge import NodeView
-from ranktop.reconcile.lines.hbm import HbmLines, ToldMemory, gpu_memory, hbm_lines, told_memory
-from ranktop.reconcile.lines.host import (
-    expected_pools,
-    missing_pool_lines,
-    pool_lines,
-    process_lines,
-    process_memory,
-)
+from ranktop.reconcile.lines.hbm import ToldMemory, gpu_memory, told_memory
+from ranktop.reconcile.lines.host import expected_pools, missing_pool_lines, pool_lines, process_lines
 from ranktop.reconcile.lines.layers import layer_line
-from ranktop.reconcile.lines.logged import logged_free_line, logged_pool_lines
+from ranktop.reconcile.lines.logged import logged_pool_lines
 from ranktop.reconcile.lines.pd import pd_lines
-from ranktop.reconcile.lines.peaks import RankHbm, follow_hbm, lines_with_peaks
+from ranktop.reconcile.lines.peaks import RankHbm, rank_memory
 from ranktop.reconcile.lines.placement import local_line, near_nodes
 from ranktop.reconcile.lines.rates import rate_lines
 from ranktop.reconcile.lines.tokens import token_lines
@@ -37,7 +31,7 @@ from ranktop.reconcile.pools import match_pools
 from ranktop.reconcile.reported import reported
 from ranktop.reconcile.thresholds import Thresholds
 from ranktop.reconcile.verdict import Line, RankVerdict, ServerVerdict, Source
-from ranktop.sample import Bootstrap, Event, Placement, RankTag, Sample, ServerInfo
+from ranktop.sample import Bootstrap, Event, RankTag, Sample, ServerInfo
 from ranktop.sample import Mapping as MappedPool
 
 
@@ -59,11 +53,10 @@ class _Told(NamedTuple):
 
 
 class _Mapped(NamedTuple):
-    """A rank's pools and where they lie. `matched_bytes` is what is mapped for pools of the plan."""
+    """A rank's pools. `matched_bytes` is what is mapped for pools of the plan."""
 
     matched_bytes: int
     pools: tuple[Line, ...]
-    local: Line
 
 
 def judge_ranks(
@@ -99,11 +92,22 @@ def _judge(
 ) -> tuple[RankVerdict, RankHbm]:
     key, process, plan, gpu = rank.key, rank.process, rank.plan, rank.gpu
     told = _told(view, rank)
-    memory = _memory(view, rank, told.memory, common)
     pid = process.pid if process is not None else None
-    hbm = follow_hbm(known, pid, memory, rank.of.phases.current(key[1]))
-    peaked = view.unchanged.of(("peaks", key), lines_with_peaks, memory, hbm, view.thresholds)
-    own = view.unchanged.of(("process", key), process_lines, process_memory(process), pins, plan)
+    logged = rank.of.logged if process is None else None
+    memory = view.unchanged.of(
+        ("memory", key),
+        rank_memory,
+        gpu_memory(gpu, common.why_no_gpu),
+        common.source,
+        told.memory,
+        logged.device_free_bytes.get(key[1]) if logged is not None else None,
+        known,
+        pid,
+        rank.of.phases.current(key[1]),
+        view.thresholds,
+    )
+    own = view.unchanged.of(("process", key), process_lines, process, pins, plan)
+    local = _local(view, rank, common)
     verdict = RankVerdict(
         server=key[0],
         rank=key[1],
@@ -112,10 +116,10 @@ def _judge(
         cuda_index=plan.cuda_index if plan else None,
         numa=gpu.gpu.numa_node if gpu else None,
         state=process.state if process else None,
-        lines=(*peaked.lines, *mapped.pools, *own, mapped.local, *told.lines, *peaked.peak_lines),
-        peaks=peaked.peaks,
+        lines=(*memory.lines, *mapped.pools, *own, local, *told.lines, *memory.peak_lines),
+        peaks=memory.peaks,
     )
-    return verdict, hbm
+    return verdict, memory.remembered
 
 
 def _told(view: NodeView, rank: FoundRank) -> _Told:
@@ -160,29 +164,15 @@ def _told_anew(
     return _Told(told_memory(plan, said, None if is_own else logged), lines)
 
 
-def _memory(view: NodeView, rank: FoundRank, told: ToldMemory, common: _Common) -> HbmLines:
-    gpu = gpu_memory(rank.gpu, common.why_no_gpu)
-    memory = view.unchanged.of(("hbm", rank.key), hbm_lines, gpu, common.source, told)
-    logged = rank.of.logged
-    if logged is None or rank.process is not None or memory.free.seen is not None:
-        return memory
-    free_bytes = logged.device_free_bytes.get(rank.key[1])
-    return memory if free_bytes is None else memory._replace(free=logged_free_line(free_bytes))
-
-
 def _mapped(view: NodeView, rank: FoundRank, common: _Common) -> _Mapped:
-    sample, process, gpu = view.sample, rank.process, rank.gpu
-    gpu_node = gpu.gpu.numa_node if gpu else None
+    sample, process = view.sample, rank.process
     logged = rank.of.logged
     return view.unchanged.of(
         ("mapped", rank.key),
         _mapped_anew,
         rank.plan,
         sample.mappings.get(process.pid) if process else None,
-        sample.placements.get(process.pid, ()) if process else (),
         process.pid if process else None,
-        gpu_node,
-        common.near.get(gpu_node) if gpu_node is not None else None,
         logged.pools.get(rank.key[1], ()) if logged is not None else (),
         common.why_no_maps,
         view.thresholds,
@@ -192,10 +182,7 @@ def _mapped(view: NodeView, rank: FoundRank, common: _Common) -> _Mapped:
 def _mapped_anew(
     plan: RankPlan | None,
     mappings: tuple[MappedPool, ...] | None,
-    placements: Sequence[Placement],
     pid: int | None,
-    gpu_node: int | None,
-    near: frozenset[int] | None,
     logged: Sequence[LoggedPool],
     why_no_maps: str,
     thresholds: Thresholds,
@@ -208,13 +195,20 @@ def _mapped_anew(
         pools = logged_pool_lines(plan, logged)
     else:
         pools = missing_pool_lines(plan, _why_no_maps(pid, why_no_maps))
-    if near is None:
-        near = frozenset(() if gpu_node is None else (gpu_node,))
-    why_no_pages = "no process of this rank" if pid is None else "no pages sampled yet"
-    return _Mapped(
-        sum(match.mapping.size_bytes for match in matches if match.mapping is not None),
-        pools,
-        local_line(placements, gpu_node, near, thresholds, why_no_pages),
+    return _Mapped(sum(match.mapping.size_bytes for match in matches if match.mapping is not None), pools)
+
+
+def _local(view: NodeView, rank: FoundRank, common: _Common) -> Line:
+    process, gpu = rank.process, rank.gpu
+    gpu_node = gpu.gpu.numa_node if gpu else None
+    return view.unchanged.of(
+        ("local", rank.key),
+        local_line,
+        view.sample.placements.get(process.pid, ()) if process else (),
+        gpu_node,
+        common.near.get(gpu_node) or frozenset({gpu_node}) if gpu_node is not None else frozenset[int](),
+        view.thresholds,
+        "no process of this rank" if process is None else "no pages sampled yet",
     )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from ranktop.plan.plan import HostPlan, RankPlan
 from ranktop.reconcile.compare import compare, reading
@@ -43,31 +42,19 @@ def missing_pool_lines(plan: RankPlan | None, missing: str) -> tuple[Line, ...]:
     )
 
 
-class ProcessMemory(NamedTuple):
-    """What a process says of its memory that is shown: its CPU time, which never stands still, is not in it."""
-
-    anon_bytes: int | None
-    rss_bytes: int | None
-    peak_bytes: int | None
-
-
-def process_memory(process: RankProcess | None) -> ProcessMemory:
-    """Nothing where there is no process."""
-    if process is None:
-        return ProcessMemory(None, None, None)
-    anon, file, shmem = process.rss_anon_bytes, process.rss_file_bytes, process.rss_shmem_bytes
-    rss = anon + file + shmem if anon is not None and file is not None and shmem is not None else None
-    return ProcessMemory(anon, rss, process.vm_hwm_bytes)
-
-
-def process_lines(memory: ProcessMemory, pins: Pins, plan: RankPlan | None) -> tuple[Line, ...]:
+def process_lines(process: RankProcess | None, pins: Pins, plan: RankPlan | None) -> tuple[Line, ...]:
     """Pins, anonymous memory, resident set and its peak, and the bookkeeping that hides in anonymous memory."""
+    anon = rss = peak = None
+    if process is not None:
+        anon, file, shmem = process.rss_anon_bytes, process.rss_file_bytes, process.rss_shmem_bytes
+        rss = anon + file + shmem if anon is not None and file is not None and shmem is not None else None
+        peak = process.vm_hwm_bytes
     gone = "no process of this rank"
     return (
         _pinned(pins),
-        reading("host.anon", memory.anon_bytes, source="measured", missing=gone),
-        reading("host.rss", memory.rss_bytes, source="measured", missing=gone),
-        reading("host.peak", memory.peak_bytes, source="measured", missing=gone),
+        reading("host.anon", anon, source="measured", missing=gone),
+        reading("host.rss", rss, source="measured", missing=gone),
+        reading("host.peak", peak, source="measured", missing=gone),
         _bookkeeping(plan.host.bookkeeping_bytes if plan and plan.host else None),
     )
 

@@ -16,10 +16,11 @@ from msgspec.structs import replace
 
 from ranktop.plan.plan import GIB
 from ranktop.reconcile.compare import compare, reading
-from ranktop.reconcile.lines.hbm import HbmLines
+from ranktop.reconcile.lines.hbm import GpuMemory, HbmLines, ToldMemory, hbm_lines
+from ranktop.reconcile.lines.logged import logged_free_line
 from ranktop.reconcile.phases import PHASES
 from ranktop.reconcile.thresholds import Thresholds
-from ranktop.reconcile.verdict import Line, PhasePeak
+from ranktop.reconcile.verdict import Line, PhasePeak, Source
 
 _SETTLED = PHASES.index("steady")
 
@@ -37,22 +38,37 @@ class RankHbm(Struct, frozen=True):
     """The server was steady when it was last read, so both stay as they are."""
 
 
-class PeakedMemory(NamedTuple):
-    """A rank's memory lines, `hbm.rest` held against its own baseline, and its peaks."""
+class RankMemory(NamedTuple):
+    """A rank's memory lines, `hbm.rest` held against its own baseline, its peaks, and what is remembered of it."""
 
-    lines: tuple[Line, ...]
+    lines: HbmLines
     peak_lines: tuple[Line, ...]
     peaks: tuple[PhasePeak, ...]
+    remembered: RankHbm
 
 
-def lines_with_peaks(memory: HbmLines, hbm: RankHbm, thresholds: Thresholds) -> PeakedMemory:
-    """The lines with what is remembered of the rank."""
-    held = _rest(memory.rest, hbm, thresholds)
-    lines = memory if held is memory.rest else memory._replace(rest=held)
-    return PeakedMemory(lines, *_peaks(tuple(hbm.peaks.values()), memory.total.source))
+def rank_memory(
+    gpu: GpuMemory,
+    source: Source,
+    told: ToldMemory,
+    logged_free_bytes: int | None,
+    known: RankHbm | None,
+    pid: int | None,
+    phase: str,
+    thresholds: Thresholds,
+) -> RankMemory:
+    """What NVML sees beside what is told, in the `phase` that the process `pid` has reached, after what was `known`."""
+    lines = hbm_lines(gpu, source, told)
+    if logged_free_bytes is not None and gpu.free_bytes is None:
+        lines = lines._replace(free=logged_free_line(logged_free_bytes))
+    hbm = _follow(known, pid, lines, phase)
+    held = _rest(lines.rest, hbm, thresholds)
+    if held is not lines.rest:
+        lines = lines._replace(rest=held)
+    return RankMemory(lines, *_peaks(tuple(hbm.peaks.values()), lines.total.source), hbm)
 
 
-def follow_hbm(known: RankHbm | None, pid: int | None, memory: HbmLines, phase: str) -> RankHbm:
+def _follow(known: RankHbm | None, pid: int | None, memory: HbmLines, phase: str) -> RankHbm:
     """What this update's readings add to what is known of the process `pid`, in the phase that it has reached."""
     if known is None or known.pid != pid:
         known = RankHbm(pid)

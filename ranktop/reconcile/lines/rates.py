@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ranktop.lazy import lazy
 from ranktop.reconcile.compare import reading
@@ -41,11 +42,10 @@ class Gains(Struct, frozen=True, dict=True):
         """By name and staleness: lines that are the same for every rank."""
         radix = [(counter, self.of_any[counter.name]) for counter in _RADIX if counter.name in self.of_any]
         storage = [(counter, (None, False)) for counter in _STORAGE if counter.name not in self.series]
-        return {
-            (counter.line, stale): _rate(counter, self, value, group, stale)
-            for counter, (value, group) in (*radix, *storage)
-            for stale in (False, True)
-        }
+        lines = [_rate(counter, self, value, group, False) for counter, (value, group) in (*radix, *storage)]
+        if all(name in self.of_any for name in (*_COPIED, *_COPYING)):
+            lines.append(_copy_rate([self.of_any[name] for name in _COPIED], [self.of_any[name] for name in _COPYING]))
+        return {(line.line, stale): replace(line, stale=stale) for line in lines for stale in (False, True)}
 
 
 class _Counter(NamedTuple):
@@ -65,6 +65,9 @@ _STORAGE = (
     _Counter("rate.prefetch", "tokens_per_second", "sglang:prefetched_tokens_total"),
     _Counter("rate.storage_backup", "tokens_per_second", "sglang:backuped_tokens_total"),
 )
+_Gain = tuple[float | None, bool]
+"""None where there is no such series, and whether it is a share of a sum over ranks."""
+
 _RANK = ("dp_rank", "pp_rank", "tp_rank")
 _CP_SIZE = "attn_cp_size"
 _COPIED = ("sglang:load_back_bytes_total", "sglang:hicache_backup_bytes_total")
@@ -80,21 +83,16 @@ def rate_lines(gains: Gains | None, tag: RankTag, stale: bool) -> Iterator[Line]
         return
     of_any = gains.lines_of_any
     for counter in _RADIX:
-        yield of_any.get((counter.line, stale)) or _rate(counter, gains, *_of_rank(gains, counter.name, tag), stale)
+        known = of_any.get((counter.line, stale))
+        yield known or _rate(counter, gains, *_of_rank(gains, counter.name, tag), stale)
     for counter in _STORAGE:
         known = of_any.get((counter.line, stale))
         yield known or _rate(counter, gains, _own_storage(gains.series, counter.name, tag), False, stale)
-    copied, group = _sum_of(gains, _COPIED, tag)
-    copying, _ = _sum_of(gains, _COPYING, tag)
-    yield reading(
-        "rate.copy",
-        copied / copying if copied and copying else None,
-        unit="bytes_per_second",
-        source="reported",
-        missing="no copy between L1 and L2 in the window",
-        group=group,
-        stale=stale,
-    )
+    known = of_any.get(("rate.copy", stale))
+    if known is None:
+        copied, copying = ([_of_rank(gains, name, tag) for name in names] for names in (_COPIED, _COPYING))
+        known = replace(_copy_rate(copied, copying), stale=stale)
+    yield known
 
 
 def _rate(counter: _Counter, gains: Gains, value: float | None, group: bool, stale: bool) -> Line:
@@ -126,10 +124,18 @@ def _of_rank(gains: Gains, name: str, tag: RankTag) -> tuple[float | None, bool]
     return sum(gains.series.at(groups.places.get(own, ()))), False
 
 
-def _sum_of(gains: Gains, names: tuple[str, ...], tag: RankTag) -> tuple[float | None, bool]:
-    found = [_of_rank(gains, name, tag) for name in names]
-    known = [value for value, _ in found if value is not None]
-    return sum(known) if known else None, any(group for _, group in found)
+def _copy_rate(copied: Sequence[_Gain], copying: Sequence[_Gain]) -> Line:
+    """Bytes a second of copying, both ways together."""
+    size_bytes = sum(value for value, _ in copied if value is not None)
+    seconds = sum(value for value, _ in copying if value is not None)
+    return reading(
+        "rate.copy",
+        size_bytes / seconds if size_bytes and seconds else None,
+        unit="bytes_per_second",
+        source="reported",
+        missing="no copy between L1 and L2 in the window",
+        group=any(group for _, group in copied),
+    )
 
 
 def _own_storage(series: Series, name: str, tag: RankTag) -> float | None:
