@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+from msgspec.structs import asdict
 
 from ranktop.clock import iso_utc
 from ranktop.printable import printable
@@ -101,7 +102,7 @@ def _phase(phase: Phase) -> dict[str, Any]:
 
 
 def _line(line: Line) -> dict[str, Any]:
-    document = msgspec.to_builtins(line)
+    document = asdict(line)
     for flag in ("group", "stale"):
         if not document[flag]:
             del document[flag]

@@ -17,7 +17,7 @@ Status = Literal["ok", "over", "under", "unknown"]
 Source = Literal["measured", "reported", "logged", "computed", "inferred", "simulated"]
 
 
-class Line(Struct, frozen=True, gc=False):
+class Line(Struct, frozen=True, array_like=True, gc=False):
     """One quantity: planned against seen. `seen` None has status `unknown` and its reason in `detail`."""
 
     line: str
@@ -188,7 +188,7 @@ class ServerVerdict(Struct, frozen=True):
     """The newest reads from storage that the log tells of, newest first."""
 
 
-class Phase(Struct, frozen=True):
+class Phase(Struct, frozen=True, array_like=True):
     """A phase that a server, or one of its ranks, has reached (`phases.PHASES`)."""
 
     phase: str
@@ -211,7 +211,7 @@ class PhasePeak(Struct, frozen=True, gc=False):
 POOL_LINES = ("host.primary", "host.indexer", "host.draft", "host.draft_indexer")
 
 
-class RankVerdict(Struct, frozen=True, dict=True):
+class RankVerdict(Struct, frozen=True, array_like=True, dict=True):
     """One rank of the node, with all its lines."""
 
     server: str

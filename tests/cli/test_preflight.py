@@ -16,7 +16,9 @@ LAUNCH = (
     "python -m sglang.launch_server --tp 8 --enable-hierarchical-cache --hicache-size 120 --kv-cache-dtype fp8_e4m3 "
     "--numa-node 0 0 0 0 1 1 1 1"
 )
-STATUS = "Name:\t{name}\nState:\tS (sleeping)\nRssAnon:\t{anon} kB\nRssFile:\t0 kB\nRssShmem:\t{shmem} kB\n"
+STATUS = (
+    "Name:\t{name}\nState:\tS (sleeping)\nPPid:\t{parent}\nRssAnon:\t{anon} kB\nRssFile:\t0 kB\nRssShmem:\t{shmem} kB\n"
+)
 
 
 class Tree:
@@ -52,7 +54,7 @@ class Tree:
         fields = ["S", str(parent), str(parent), *["0"] * 16, str(1000 + pid), *["0"] * 30]
         self.write(folder / "stat", f"{pid} ({argv.split()[0][:15]}) {' '.join(fields)}\n")
         sizes = {"anon": int(anon_gib * (1 << 20)), "shmem": int(shmem_gib * (1 << 20))}
-        self.write(folder / "status", STATUS.format(name=argv.split()[0], **sizes))
+        self.write(folder / "status", STATUS.format(name=argv.split()[0], parent=parent, **sizes))
 
     def cgroup(self, pid: int, limit_gib: float, current_gib: float, cache_gib: float) -> None:
         self.write(self.proc / str(pid) / "cgroup", "0::/pod\n")
