@@ -6,6 +6,7 @@ reset, and every blank as a byte: some 9 kB for a view of 120x40, and half of th
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator, Mapping
 from itertools import compress, groupby
@@ -15,7 +16,8 @@ from rich.cells import cell_len
 
 from tui.terminal.sgr import PLAIN, Style, change, styled
 
-_TOKEN = re.compile(r"\x1b\[([0-9;]*)([mH])|\n|[^\x00-\x1f\x7f]+|(.)", re.DOTALL)
+_TOKEN = re.compile(r"\x1b\[(?:(\d+);(\d+)H|([0-9;]*)m)([^\x00-\x1f\x7f]*)|(\n)|(.)", re.DOTALL)
+"""A move or a style and the text after it."""
 _BLANKS = re.compile(r" {9,}")
 _NEAR_CELLS = 6
 """About the bytes that a move of the cursor takes: cells that do not differ are sent along when they are fewer."""
@@ -37,7 +39,7 @@ class Picture:
 
     def __init__(self, *, erases: bool) -> None:
         self._erases = erases
-        self._rows: dict[int, dict[int, Cell]] = {}
+        self._rows: dict[int, list[Cell | None]] = {}
 
     def forget(self) -> None:
         """Nothing is known any more: after a change of size, or when something else wrote to the terminal."""
@@ -64,11 +66,12 @@ class Picture:
 
     def _news(self, row: int, column: int, cells: list[Cell]) -> Iterator[tuple[int, list[Cell]]]:
         """(column, cells) of what differs in a row, which is known from now on."""
-        known = self._rows.setdefault(row, {})
-        columns = range(column, column + len(cells))
-        old = [known.get(place) for place in columns]
+        known = self._rows.setdefault(row, [])
+        first, last = column - 1, column - 1 + len(cells)
+        known += [None] * (last - len(known))
+        old = known[first:last]
         if old != cells:
-            known.update(zip(columns, cells, strict=True))
+            known[first:last] = cells
             for begin, end in _differing(old, cells):
                 yield column + begin, cells[begin:end]
 
@@ -94,26 +97,34 @@ def _pieces(frame: str) -> tuple[list[tuple[int, int, list[Cell]]], str] | None:
     """
     pieces: list[tuple[int, int, list[Cell]]] = []
     cells: list[Cell] = []
-    style, move = PLAIN, ""
-    for token in _TOKEN.finditer(frame):
-        if token[3] is not None:
+    style, end = PLAIN, ""
+    for row, column, parameters, text, feed, other in _TOKEN.findall(frame):
+        if other:
             return None
-        if token[2] == "m":
-            style = styled(style, token[1])
-        elif token[2] == "H":
-            row, _, column = token[1].partition(";")
-            move, cells = token[0], []
+        if row:
+            end, cells = f"\x1b[{row};{column}H", []
             pieces.append((int(row), int(column), cells))
-        elif token[0] != "\n":
-            move = ""
-            _append(cells, token[0], style)
-    return pieces, move
+        elif not feed:
+            style = styled(style, parameters)
+        if text:
+            end = ""
+            _append(cells, text, style)
+    return pieces, end
 
 
 def _append(cells: list[Cell], text: str, style: Style) -> None:
+    if cells and not text.isascii() and cell_len(text[0]) == 0:
+        cells[-1] = (cells[-1][0] + text[0], cells[-1][1])
+        text = text[1:]
+    cells += _cells(text, style)
+
+
+@functools.lru_cache(maxsize=1024)
+def _cells(text: str, style: Style) -> tuple[Cell, ...]:
+    """Most pieces of a frame stood in the one before it, too."""
     if text.isascii():
-        cells.extend([(sign, style) for sign in text])
-        return
+        return tuple([(sign, style) for sign in text])
+    cells: list[Cell] = []
     for sign in text:
         length = cell_len(sign)
         if length == 0 and cells:
@@ -121,6 +132,7 @@ def _append(cells: list[Cell], text: str, style: Style) -> None:
         elif length:
             cells.append((sign, style))
             cells.extend([("", style)] * (length - 1))
+    return tuple(cells)
 
 
 def _differing(old: list[Cell | None], new: list[Cell]) -> list[tuple[int, int]]:
