@@ -30,6 +30,14 @@ class _Sizes(NamedTuple):
     virtual: int | None
 
 
+class _Seen(NamedTuple):
+    """A rank's mappings, as read at `at` when it had these sizes."""
+
+    sizes: _Sizes
+    at: float
+    mappings: tuple[Mapping, ...]
+
+
 class PoolsCollector:
     """Mappings by pid. A pid is absent while its maps may not be read."""
 
@@ -40,7 +48,7 @@ class PoolsCollector:
 
     def __init__(self, proc_root: str | os.PathLike[str] = "/proc") -> None:
         self._root = os.fspath(proc_root)
-        self._seen: dict[tuple[int, int], tuple[_Sizes, float, tuple[Mapping, ...]]] = {}
+        self._seen: dict[tuple[int, int], _Seen] = {}
         self.latest: dict[int, tuple[Mapping, ...]] = {}
         """What the last reading returned, for the collector that samples these mappings."""
         self.maps_reads = 0
@@ -64,11 +72,7 @@ class PoolsCollector:
                 f"/proc/PID/maps of {len(refused)} ranks: permission denied (run as their user or as root)",
                 "no_permission",
             )
-        by_key = {(rank.pid, rank.start_ticks): rank for rank in ranks}
-        self._seen = {
-            key: (sizes, at, with_residency(mappings, by_key[key])) for key, (sizes, at, mappings) in self._seen.items()
-        }
-        found = {key[0]: self._same(key[0], mappings) for key, (_, _, mappings) in self._seen.items()}
+        found = {key[0]: self._same(key[0], seen.mappings) for key, seen in self._seen.items()}
         if found != self.latest:
             self.latest = found
         return self.latest
@@ -81,10 +85,13 @@ class PoolsCollector:
     def _refresh(self, rank: RankProcess, now: float) -> None:
         key = (rank.pid, rank.start_ticks)
         sizes = _Sizes(rank.rss_shmem_bytes, rank.hugetlb_bytes, rank.vm_size_bytes)
-        if key in self._seen:
-            before, at, _ = self._seen[key]
-            only_virtual = sizes[:2] == before[:2]
-            if sizes == before or (only_virtual and 0 <= now - at < _PATIENCE_SECONDS):
+        seen = self._seen.get(key)
+        if seen is not None:
+            only_virtual = sizes[:2] == seen.sizes[:2]
+            if sizes == seen.sizes or (only_virtual and 0 <= now - seen.at < _PATIENCE_SECONDS):
+                # The memory that all ranks have, and that never stands still, tells of private pools alone.
+                if any(mapping.kind == "private_thp" for mapping in seen.mappings):
+                    self._seen[key] = seen._replace(mappings=with_residency(seen.mappings, rank))
                 return
         if rank.state == "Z":
             raise ProcessLookupError(rank.pid)
@@ -94,7 +101,7 @@ class PoolsCollector:
         if not raw or (rank.vm_size_bytes is not None and not self._has_memory(rank.pid)):
             raise ProcessLookupError(rank.pid)
         mappings = tuple(self._with_page_size(mapping) for mapping in parse_maps(raw, rank.pid))
-        self._seen[key] = (sizes, now, mappings)
+        self._seen[key] = _Seen(sizes, now, with_residency(mappings, rank))
 
     def _has_memory(self, pid: int) -> bool:
         return procfs.kib_value(procfs.read_file(f"{self._root}/{pid}/status"), b"VmSize:") is not None

@@ -236,3 +236,16 @@ def test_maps_read_while_the_rank_gives_its_memory_back_are_not_believed(tmp_pat
     assert PoolsCollector(tmp_path).read(Processes(ranks=(rank,)), 0.0) == {}
     status.write_text("Name:\tpython3\nState:\tR (running)\nVmSize:\t 1048576 kB\n")
     assert len(PoolsCollector(tmp_path).read(Processes(ranks=(rank,)), 0.0)[7]) == 1
+
+
+def test_a_private_pool_that_fills_is_resident_without_its_maps_read_again(tmp_path: Path) -> None:
+    (tmp_path / "7").mkdir()
+    (tmp_path / "7" / "maps").write_bytes(b"7f0000000000-7f0002000000 rw-p 00000000 00:00 0 \n")
+    rank = RankProcess(server="s", tag=RankTag(), pid=7, start_ticks=1, state="R", rss_anon_bytes=0)
+    collector = PoolsCollector(tmp_path)
+    told = []
+    for anon_bytes in (0, 16 << 20, 32 << 20):
+        processes = Processes(ranks=(msgspec.structs.replace(rank, rss_anon_bytes=anon_bytes),))
+        told += [mapping.resident for mapping in collector.read(processes, 0.0)[7]]
+    assert told == [False, None, True]
+    assert collector.maps_reads == 1
