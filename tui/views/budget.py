@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ranktop.folding import folded
+from ranktop.reconcile.gone import gone_ranks
 from ranktop.reconcile.verdict import Line, NodeVerdict, RankVerdict, Verdict
 from tui.draw.glyphs import Glyphs
 from tui.draw.rule import draw_rule

@@ -177,12 +177,6 @@ def rows_of_both(height: int, page: Page) -> int:
     return height - len(page.head) - len(page.tail_head)
 
 
-def gone_ranks(verdict: Verdict) -> frozenset[tuple[str, str]]:
-    """(server, rank) whose process is not there while others of its server are: what a page says of it is old."""
-    there = {rank.server for rank in verdict.ranks if rank.pid is not None}
-    return frozenset((rank.server, rank.rank) for rank in verdict.ranks if rank.pid is None and rank.server in there)
-
-
 class View(Protocol):
     """One view: a key, a name for the bottom line, and its drawing."""
 
