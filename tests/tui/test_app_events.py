@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from collectors.serverlog_lines import WORDINGS
 from ranktop.finding import Finding
 from ranktop.reconcile import Reconciler
 from ranktop.sample import Event, Sample
@@ -218,3 +219,10 @@ def test_a_source_that_is_not_here_is_told_in_words() -> None:
         sample = samples.with_source(samples.healthy(second), "metrics", state, "", "/metrics answers")
         log.push(Reconciler().update(sample))
     assert log.rows()[-1].text == "metrics is not here: /metrics answers"
+
+
+def test_no_kind_of_a_log_line_is_cut() -> None:
+    for wording in WORDINGS:
+        event = Happening(samples.START, wording.kind, "TP0", "text", "text")
+        frame = Frame(Reconciler().update(samples.healthy()), 120, UNICODE, Trails(), events=(event,))
+        assert wording.kind in "".join(span.text for span in EventsView().draw(frame).rows[0].line)

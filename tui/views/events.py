@@ -12,7 +12,7 @@ from tui.draw.table import Col, Table
 from tui.happening import BATCHES, Happening
 from tui.views.view import EventTarget, Frame, Page, Row
 
-_WIDEST_KIND = 18
+_WIDEST_KIND = 20
 _WIDEST_WHERE = 24
 
 
