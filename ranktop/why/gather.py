@@ -13,6 +13,7 @@ from collectors.processes import ProcessesCollector
 from collectors.procfs import read_file
 from ranktop.plan import LaunchRequest
 from ranktop.reconcile.launches import Launch
+from ranktop.reconcile.wording import counted
 from ranktop.sample import Host, NoData, RankProcess, SourceError
 from ranktop.why.cgroups import remains
 from ranktop.why.evidence import Evidence, KernelLog, Reading, Remains, ServerLog
@@ -83,7 +84,7 @@ def _groups(where: Where) -> tuple[list[Remains], Reading]:
     except NoData as absent:
         return [], Reading(source, "absent", str(absent))
     kills = sum(group.oom_kill_count for group in found)
-    return found, Reading(source, "read", f"{kills} kills counted" if kills else "no kill counted")
+    return found, Reading(source, "read", f"{counted(kills, 'kill')} counted" if kills else "no kill counted")
 
 
 def _logs(where: Where, since_unix_seconds: float) -> tuple[list[ServerLog], list[KernelLog], list[Reading]]:
@@ -113,8 +114,9 @@ def _host(proc_root: str) -> tuple[Host, Reading]:
     except OSError:
         return Host(), Reading(source, "absent", "not readable")
     kills = host.oom_kill_count
-    detail = "no count of kills (a kernel before 4.13)" if kills is None else f"{kills} kills since boot, of anybody"
-    return host, Reading(source, "absent" if kills is None else "read", detail)
+    if kills is None:
+        return host, Reading(source, "absent", "no count of kills (a kernel before 4.13)")
+    return host, Reading(source, "read", f"{counted(kills, 'kill')} since boot, of anybody")
 
 
 def _nodes(sys_root: str) -> dict[int, int]:
