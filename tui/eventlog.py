@@ -77,9 +77,11 @@ class EventLog:
 def _add(rows: deque[Happening], new: Happening) -> None:
     """Ranks whose lines came with this sample join those whose lines came with the one before."""
     for place in range(len(rows) - 1, -1, -1):
-        if not new.ranks or rows[place].at < new.at - FOLD_SECONDS:
+        row = rows[place]
+        if not new.ranks or row.at < new.at - FOLD_SECONDS:
             break
-        if (joined := rows[place].joined(new)) is not None:
+        # Of the many, few have the same text.
+        if row.text == new.text and (joined := row.joined(new)) is not None:
             rows[place] = joined
             return
     rows.append(new)

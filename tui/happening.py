@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -51,7 +52,7 @@ class Happening(NamedTuple):
         return self if len(ranks) == len(self.ranks) else self._of(ranks)
 
     def _of(self, ranks: tuple[tuple[str, float], ...]) -> Happening:
-        return self._replace(where=_where([rank for rank, _ in ranks]), ranks=ranks)
+        return self._replace(where=_where(tuple(rank for rank, _ in ranks)), ranks=ranks)
 
 
 def logged(events: Iterable[Event]) -> list[Happening]:
@@ -81,13 +82,14 @@ def _is_near(one: Event, other: Event) -> bool:
 
 
 def _happening(event: Event, ranks: dict[str, float]) -> Happening:
-    where = _where(ranks) or event.server or ""
+    where = _where(tuple(ranks)) or event.server or ""
     role = "muted" if event.kind in BATCHES else "text"
     return Happening(event.at_unix_seconds, event.kind, where, event.text, role, event.server, tuple(ranks.items()))
 
 
-def _where(ranks: Iterable[str]) -> str:
-    """`TP5`, `TP0, TP2`, or `TP0-7 (8 ranks)`."""
+@functools.lru_cache(maxsize=256)
+def _where(ranks: tuple[str, ...]) -> str:
+    """`TP5`, `TP0, TP2`, or `TP0-7 (8 ranks)`. Mostly they are all of a server."""
     names = in_order(ranks)
     count = f" ({len(names)} ranks)" if len(names) > 2 else ""
     return f"{rank_span(names)}{count}"
