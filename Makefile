@@ -44,9 +44,9 @@ bench: $(VENV)/.ready
 contract: $(VENV)/.ready
 	@$(PY) -m tests.contract.check $(VERSION)
 
-# The long runs: fuzzing, kills, cuts, flips, hours of demo.
+# The long runs: fuzzing, kills, cuts, flips, hours of demo. ARGS=tests/recording: those of that folder alone.
 soak: $(VENV)/.ready
-	@RANKTOP_SOAK=10 $(PY) -m pytest tests $(ARGS)
+	@RANKTOP_SOAK=10 $(PY) -m pytest $(ARGS)
 
 pictures: $(VENV)/.ready
 	@$(PY) docs/make_pictures.py $(ARGS)

@@ -151,6 +151,9 @@ class ExpositionParser:
         on_page = tuple(found)
         if on_page != self._newest:
             self._newest = on_page
+        # The strings of the cache, not equal ones of this page: they are most of what a layout takes.
+        own = dict(zip(keys, keys, strict=True))
+        begins = [own.get(begin, begin) for begin in begins]
         self._layout = _Layout(begins, whole, places, are_samples, families, wanted_families)
         # A page of many ranks may alone have more lines than that. Beyond, most are of pages that are gone.
         if len(keys) > max(MAX_CACHED_KEYS, 2 * len(on_page)):

@@ -167,10 +167,16 @@ def parse_text(text: str, *, at_unix_seconds: float, boot_unix_seconds: float | 
     for line in text.splitlines():
         stamp = _time_of(line, last, boot_unix_seconds)
         at = stamp if stamp is not None else at
-        event = messages.event(_BOOT_STAMP.sub("", line), at)
+        event = messages.event(_unstamped(line), at)
         if event is not None:
             found.append(event)
     return found
+
+
+def _unstamped(line: str) -> str:
+    """The message alone: its time is told beside it."""
+    stamps = (stamp.match(line) for stamp in (_BOOT_STAMP, _ISO_STAMP, _DMESG_STAMP))
+    return line[next((match.end() for match in stamps if match is not None), 0) :]
 
 
 def _time_of(line: str, last_unix_seconds: float, boot_unix_seconds: float | None) -> float | None:

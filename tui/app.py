@@ -93,7 +93,7 @@ class RanktopApp(Viewer):
             self._sort,
             self._filter,
             self._rank,
-            course.events.rows(),
+            (*course.events.rows(), *self._time.marked()),
             self._columns,
             self._own,
             self._time.differences(),
@@ -197,7 +197,12 @@ class RanktopApp(Viewer):
         if self.recorder is None:
             self._tell("no recording runs: r starts one")
         else:
-            self._ask("mark: what happens now", self.recorder.mark)
+            self._ask("mark: what happens now", self._mark)
+
+    def _mark(self, text: str) -> None:
+        if self.recorder is not None and text.strip():
+            self.recorder.mark(text)
+            self._tell("marked in the recording")
 
     def action_export(self) -> None:
         shown = self._time.shown()

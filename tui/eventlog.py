@@ -4,29 +4,17 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 from ranktop.finding import SEVERITIES, Finding
 from ranktop.reconcile.grouping import rank_span
 from ranktop.reconcile.verdict import Verdict
+from tui.happening import BATCHES, FOLD_SECONDS, Happening, logged
 
 STATE_WORDS = {"no_data": "not here"}
 """How a source stands, where its own word is none for people."""
 
 KEEP = 1000
-BATCHES = frozenset({"prefill_batch", "decode_batch"})
-"""Kinds of log lines of which a busy server writes one a second: they must not push out what matters."""
 KEEP_BATCHES = 300
-
-
-class Happening(NamedTuple):
-    """One row of the Events view. `role` colours it."""
-
-    at: float
-    kind: str
-    where: str
-    text: str
-    role: str
 
 
 class EventLog:
@@ -41,10 +29,8 @@ class EventLog:
     def push(self, verdict: Verdict) -> None:
         """Compare with the verdict before."""
         at = verdict.sample.at_unix_seconds
-        for event in verdict.sample.events:
-            where = event.rank or event.server or ""
-            rows, role = (self._batches, "muted") if event.kind in BATCHES else (self._rows, "text")
-            rows.append(Happening(event.at_unix_seconds, event.kind, where, event.text, role))
+        for row in logged(verdict.sample.events):
+            _add(self._batches if row.kind in BATCHES else self._rows, row)
         self._rows.extend(self._turns(at, verdict.findings))
         for state in verdict.sample.sources:
             key = (state.name, state.server)
@@ -75,8 +61,8 @@ class EventLog:
     def until(self, when: float) -> EventLog:
         """What had happened by `when` (Unix seconds)."""
         then = EventLog()
-        then._rows.extend(row for row in self._rows if row.at <= when)
-        then._batches.extend(row for row in self._batches if row.at <= when)
+        then._rows.extend(row.until(when) for row in self._rows if row.at <= when)
+        then._batches.extend(row.until(when) for row in self._batches if row.at <= when)
         return then
 
     def batches(self) -> tuple[Happening, ...]:
@@ -86,6 +72,19 @@ class EventLog:
     def rows(self) -> tuple[Happening, ...]:
         """All but batches, oldest first."""
         return tuple(self._rows)
+
+
+def _add(rows: deque[Happening], new: Happening) -> None:
+    """Ranks whose lines came with this sample join those whose lines came with the one before."""
+    for place in range(len(rows) - 1, -1, -1):
+        row = rows[place]
+        if not new.ranks or row.at < new.at - FOLD_SECONDS:
+            break
+        # Of the many, few have the same text.
+        if row.text == new.text and (joined := row.joined(new)) is not None:
+            rows[place] = joined
+            return
+    rows.append(new)
 
 
 def _badness(finding: Finding) -> int:

@@ -27,8 +27,8 @@ from tui.actions import VIEWS
 from tui.app import NOTHING
 from tui.asking import in_thread
 from tui.draw.glyphs import Glyphs
-from tui.eventlog import Happening
 from tui.fleet_actions import FLEET_ACTIONS
+from tui.happening import Happening
 from tui.keys import bindings
 from tui.moment import Moment
 from tui.themes import ThemeColors

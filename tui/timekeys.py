@@ -11,6 +11,7 @@ from ranktop.reconcile.verdict import Verdict
 from ranktop.recording.times import last_day
 from ranktop.sample import Sample, SampleFeed, TimeControl
 from tui.course import Course, Way
+from tui.happening import Happening
 from tui.moment import Moment
 from tui.timeline import LiveTimeline, Mark, next_breach, previous_breach
 from tui.views.view import NO_DIFFERENCES, Differences
@@ -34,6 +35,10 @@ class TimeKeys(Protocol):
 
     def differences(self) -> Differences:
         """Where the verdict that is shown and the findings that were recorded differ."""
+        ...
+
+    def marked(self) -> Sequence[Happening]:
+        """Marks that somebody put into the recording, up to the moment that is shown."""
         ...
 
     def moment(self) -> Moment: ...
@@ -124,6 +129,9 @@ class LiveTime:
     def differences(self) -> Differences:
         return NO_DIFFERENCES
 
+    def marked(self) -> Sequence[Happening]:
+        return ()
+
     def moment(self) -> Moment:
         newest = self._newest.sample.at_unix_seconds if self._newest else 0.0
         if self._when is None:
@@ -208,6 +216,16 @@ class LiveTime:
         return [*(Mark(*change) for change in self._past.changes() if change[0] < span[0]), *live]
 
 
+class Noted(Protocol):
+    """A mark in a recording."""
+
+    @property
+    def at_unix_seconds(self) -> float: ...
+
+    @property
+    def text(self) -> str: ...
+
+
 class Replay(TimeControl, SampleFeed, Protocol):
     """A feed whose time can be moved, and that knows where breaches opened."""
 
@@ -226,6 +244,9 @@ class Replay(TimeControl, SampleFeed, Protocol):
         """(Unix seconds, worst severity from then on) over the whole recording, oldest first."""
         ...
 
+    @property
+    def marks(self) -> Sequence[Noted]: ...
+
 
 class ReplayTime:
     """Over a recording: time runs at its speed, stands, and jumps."""
@@ -243,6 +264,11 @@ class ReplayTime:
 
     def differences(self) -> Differences:
         return self._feed.differences(self._shown) if self._shown is not None else NO_DIFFERENCES
+
+    def marked(self) -> Sequence[Happening]:
+        now = self.now()
+        made = (mark for mark in self._feed.marks if mark.at_unix_seconds <= now)
+        return [Happening(mark.at_unix_seconds, "mark", "", mark.text, "accent") for mark in made]
 
     def shown(self) -> Verdict | None:
         return self._shown

@@ -9,6 +9,7 @@ from ranktop.clock import time_of_day_from_iso
 from ranktop.finding import Finding, worst
 from ranktop.folding import folded
 from ranktop.printable import printable
+from ranktop.reconcile.gone import gone_ranks
 from ranktop.reconcile.grouping import rank_span
 from ranktop.reconcile.verdict import Line, RankVerdict, ServerVerdict, TierShares, Verdict
 
@@ -86,12 +87,13 @@ def _table(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
 
 def _row(rank: RankVerdict, verdict: Verdict) -> tuple[str, ...]:
     process, total = rank.line("hbm.process"), rank.line("hbm.total")
+    is_gone = (rank.server, rank.rank) in gone_ranks(verdict)
     return (
         rank.rank,
         "-" if rank.pid is None else str(rank.pid),
         "-" if rank.gpu is None else str(rank.gpu),
-        _pair(rank.line("host.primary")),
-        _pair(rank.line("host.indexer")),
+        _pair(rank.line("host.primary"), is_gone),
+        _pair(rank.line("host.indexer"), is_gone),
         _of(process.seen, total.seen, 2**30, 1),
         state_of(rank, verdict),
     )
@@ -144,8 +146,9 @@ def tiers_text(tiers: TierShares) -> str:
     return f"{', '.join(said)} of {tiers.window_tokens:,} prefill tokens"
 
 
-def _pair(line: Line) -> str:
-    return _of(line.seen, line.planned, 1e9, 2)
+def _pair(line: Line, is_gone: bool) -> str:
+    """Of a rank that is gone the log still tells the pools; they are not there."""
+    return _of(None if is_gone else line.seen, line.planned, 1e9, 2)
 
 
 def _of(first: float | None, second: float | None, divisor: float, digits: int) -> str:

@@ -10,6 +10,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from collectors.procfs import line_value, read_file
+from ranktop.reconcile.wording import counted
 from ranktop.sample import Collector, NoData, Processes, SourceError
 
 _PATIENCE_SECONDS = 10.0
@@ -166,7 +167,7 @@ def sees_all_processes(proc_root: str) -> bool:
 
 def servers_seen(processes: Processes, sees_all: bool) -> Check:
     """How many servers and ranks were found."""
-    found = f"{len(processes.servers)} SGLang servers, {len(processes.ranks)} ranks"
+    found = f"{counted(len(processes.servers), 'SGLang server')}, {counted(len(processes.ranks), 'rank')}"
     if sees_all:
         return Check("processes", "yes", found)
     return Check(

@@ -12,6 +12,7 @@ from ranktop.cli.documents import encode
 from ranktop.cli.errors import OK, NothingToLookAt, UsageProblem
 from ranktop.cli.output import OVERWRITE, new_text
 from ranktop.cli.record_options import DURATION, opened, said_damage
+from ranktop.reconcile.wording import counted
 
 if TYPE_CHECKING:
     from ranktop.recording.packet.packet import Attachment, Packet
@@ -71,7 +72,7 @@ def packet(
     ):
         with new_text("packet", str(folder / name), overwrite) as file:
             file.write(text)
-    click.echo(f"packet: {folder / 'packet.md'}: {len(found.not_shown)} parts are not shown")
+    click.echo(f"packet: {folder / 'packet.md'}: not shown: {counted(len(found.not_shown), 'part')}")
     return OK
 
 

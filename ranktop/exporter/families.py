@@ -10,6 +10,7 @@ import ranktop
 from ranktop.exporter import metrics
 from ranktop.exporter.metrics import LINES, UNITS, Metric, Scope, Value, line_metric
 from ranktop.finding import SEVERITIES, Finding, worst
+from ranktop.reconcile.gone import gone_ranks
 from ranktop.reconcile.verdict import Line, ServerVerdict, Verdict
 
 _STATUS = {"ok": 0.0, "over": 1.0, "under": -1.0}
@@ -34,10 +35,11 @@ def points(verdict: Verdict) -> Iterator[Point]:
     yield from _findings(verdict.findings)
     for server in verdict.servers:
         yield from _server(server)
+    gone = gone_ranks(verdict)
     for rank in verdict.ranks:
         place = (rank.server, rank.rank)
         yield Point(metrics.RANK, (*place, _text(rank.pid), _text(rank.gpu), _text(rank.numa)), 1.0)
-        yield from _lines("rank", place, rank.lines)
+        yield from _lines("rank", place, rank.lines, is_gone=place in gone)
     yield from _lines("node", (), verdict.node.lines)
     yield from _sources(verdict)
 
@@ -91,8 +93,10 @@ def _server(server: ServerVerdict) -> Iterator[Point]:
     yield from _known(metrics.REQUESTS, (((server.id, state), count) for state, count in states.items()))
 
 
-def _lines(scope: Scope, place: tuple[str, ...], lines: Iterable[Line]) -> Iterator[Point]:
+def _lines(scope: Scope, place: tuple[str, ...], lines: Iterable[Line], *, is_gone: bool = False) -> Iterator[Point]:
+    """Of a rank that is gone, what it said before is old."""
     for line in lines:
+        is_old = line.stale or (is_gone and line.source in ("logged", "reported"))
         labels = (*place, line.line)
         factor = UNITS[line.unit][1]
         amounts: tuple[tuple[Value, float | None], ...] = (
@@ -102,9 +106,9 @@ def _lines(scope: Scope, place: tuple[str, ...], lines: Iterable[Line]) -> Itera
         )
         for value, amount in amounts:
             # A value that has aged is no news: its series ends as a missing one does.
-            if amount is not None and not (line.stale and value != "planned"):
+            if amount is not None and not (is_old and value != "planned"):
                 yield Point(LINES[line_metric(scope, value, line.unit)], labels, float(amount * factor))
-        if line.planned is not None and not line.stale and line.status in _STATUS:
+        if line.planned is not None and not is_old and line.status in _STATUS:
             yield Point(LINES[f"{metrics.PREFIX}{scope}_status"], labels, _STATUS[line.status])
 
 

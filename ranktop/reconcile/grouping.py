@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
 
 from ranktop.finding import SEVERITIES, Finding
+
+_PARTS = re.compile(r"(\S+?)(\d+)(?= |$)")
+"""Names and numbers of a tag: `DP0 ATTN_CP3 TP7`."""
 
 
 def group(findings: Iterable[Finding], rank_order: Mapping[tuple[str | None, str | None], int]) -> tuple[Finding, ...]:
@@ -40,11 +44,25 @@ def _merge(members: Sequence[Finding], rank_order: Mapping[tuple[str | None, str
 
 
 def rank_span(ranks: Sequence[str]) -> str:
-    """`TP0-7` for consecutive plain TP ranks, else the tags with commas, shortened past three."""
-    numbers = [int(rank[2:]) for rank in ranks if rank.startswith("TP") and rank[2:].isdigit()]
-    consecutive = numbers == list(range(numbers[0], numbers[0] + len(numbers))) if numbers else False
-    if len(numbers) == len(ranks) > 2 and consecutive:
-        return f"TP{numbers[0]}-{numbers[-1]}"
+    """`TP0-7`, or `DP0-3 TP0-7`, where one part of the tags goes up by one, else the tags with commas, shortened past
+    three."""
+    if len(ranks) > 2 and (span := _range(ranks)):
+        return span
     if len(ranks) > 3:
         return f"{', '.join(ranks[:3])} +{len(ranks) - 3}"
     return ", ".join(ranks)
+
+
+def _range(ranks: Sequence[str]) -> str:
+    """Empty where the tags have other parts, or none goes up by one while the others do not go down."""
+    tags = [_PARTS.findall(rank) for rank in ranks]
+    names = [name for name, _ in tags[0]]
+    are_whole = all(len(rank.split(" ")) == len(tag) for rank, tag in zip(ranks, tags, strict=True))
+    if not are_whole or any([name for name, _ in tag] != names for tag in tags):
+        return ""
+    columns = [[int(number) for _, number in column] for column in zip(*tags, strict=True)]
+    count_up = any(column == list(range(column[0], column[0] + len(ranks))) for column in columns)
+    if not count_up or any(column != sorted(column) for column in columns):
+        return ""
+    spans = [f"{each[0]}" if each[0] == each[-1] else f"{each[0]}-{each[-1]}" for each in columns]
+    return " ".join(name + span for name, span in zip(names, spans, strict=True))

@@ -28,7 +28,8 @@ def track(
     for finding in findings:
         key = (finding.code, finding.server, finding.rank)
         known = open_before.get(key)
-        since = known.finding.since if known else iso_utc(now)
+        # A rule that knows when it happened says so: what is looked at once was seen long after.
+        since = known.finding.since if known else finding.since or iso_utc(now)
         after[key] = Open(replace(finding, since=since))
     for key, known in open_before.items():
         if key not in after and known.clear_updates + 1 < close_after_updates:

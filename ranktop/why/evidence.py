@@ -89,6 +89,8 @@ class Recorded(Struct, frozen=True):
     limit_path: str | None = None
     plans: tuple[tuple[str, Plan], ...] = ()
     """By server."""
+    since_unix_seconds: float = 0.0
+    """The first of these minutes that was recorded."""
 
 
 class Series(Struct, frozen=True):

@@ -11,12 +11,14 @@ from collectors.hostmem import parse_host
 from collectors.numa import parse_node
 from collectors.processes import ProcessesCollector
 from collectors.procfs import read_file
+from collectors.simulated import DemoStates, is_simulated
 from ranktop.plan import LaunchRequest
 from ranktop.reconcile.launches import Launch
-from ranktop.sample import Host, NoData, RankProcess, SourceError
+from ranktop.reconcile.wording import counted
+from ranktop.sample import Host, NoData, Processes, SourceError
 from ranktop.why.cgroups import remains
 from ranktop.why.evidence import Evidence, KernelLog, Reading, Remains, ServerLog
-from ranktop.why.kernel import kernel_file, kernel_logs
+from ranktop.why.kernel import kernel_file, kernel_logs, simulated_logs
 from ranktop.why.logs import container_logs, read_logs
 from ranktop.why.prometheus import ask
 from ranktop.why.recordings import read_recordings
@@ -51,7 +53,12 @@ def gather(where: Where, since_unix_seconds: float, now_unix_seconds: float) -> 
     recordings, recording_readings = read_recordings(where.recordings)
     host, host_reading = _host(where.proc_root)
     readings += [group_reading, *log_readings, *recording_readings, host_reading]
-    orphans = _orphans(where.proc_root)
+    processes = _processes(where.proc_root)
+    if where.kernel_log is None and is_simulated(processes.servers):
+        played, played_readings = simulated_logs(processes, DemoStates(where.proc_root), since_unix_seconds)
+        kernel += played
+        readings += played_readings
+    orphans = [rank for rank in processes.ranks if rank.orphan]
     if orphans:
         readings.append(Reading(f"processes under {where.proc_root}", "read", f"{len(orphans)} ranks without a server"))
     series = []
@@ -83,7 +90,7 @@ def _groups(where: Where) -> tuple[list[Remains], Reading]:
     except NoData as absent:
         return [], Reading(source, "absent", str(absent))
     kills = sum(group.oom_kill_count for group in found)
-    return found, Reading(source, "read", f"{kills} kills counted" if kills else "no kill counted")
+    return found, Reading(source, "read", f"{counted(kills, 'kill')} counted" if kills else "no kill counted")
 
 
 def _logs(where: Where, since_unix_seconds: float) -> tuple[list[ServerLog], list[KernelLog], list[Reading]]:
@@ -113,8 +120,9 @@ def _host(proc_root: str) -> tuple[Host, Reading]:
     except OSError:
         return Host(), Reading(source, "absent", "not readable")
     kills = host.oom_kill_count
-    detail = "no count of kills (a kernel before 4.13)" if kills is None else f"{kills} kills since boot, of anybody"
-    return host, Reading(source, "absent" if kills is None else "read", detail)
+    if kills is None:
+        return host, Reading(source, "absent", "no count of kills (a kernel before 4.13)")
+    return host, Reading(source, "read", f"{counted(kills, 'kill')} since boot, of anybody")
 
 
 def _nodes(sys_root: str) -> dict[int, int]:
@@ -130,9 +138,8 @@ def _nodes(sys_root: str) -> dict[int, int]:
     return found
 
 
-def _orphans(proc_root: str) -> list[RankProcess]:
+def _processes(proc_root: str) -> Processes:
     try:
-        found = ProcessesCollector(proc_root).read(None, 0.0)
+        return ProcessesCollector(proc_root).read(None, 0.0)
     except (NoData, SourceError):
-        return []
-    return [rank for rank in found.ranks if rank.orphan]
+        return Processes((), ())

@@ -10,7 +10,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from collectors.kernellog import KernelLogCollector, journal_events, parse_journal, parse_text
-from ranktop.sample import Event, NoData, SourceError
+from collectors.simulated import DemoStates
+from ranktop.sample import Event, NoData, Processes, SourceError
 from ranktop.why.evidence import KernelLog, Reading
 
 MAX_FILE_BYTES = 64 << 20
@@ -36,6 +37,26 @@ def kernel_logs(
     note("kernel journal of the last boot", _journal(-1, since, command))
     note("kernel journal of this boot", _journal(0, since, command))
     note(kmsg_path, _kmsg(kmsg_path, since_unix_seconds))
+    return logs, readings
+
+
+def simulated_logs(
+    processes: Processes, states: DemoStates, since_unix_seconds: float
+) -> tuple[list[KernelLog], list[Reading]]:
+    """What stand-in nodes tell in place of the kernel: a kill of theirs is in no log of this machine."""
+    logs: list[KernelLog] = []
+    readings: list[Reading] = []
+    for server in processes.servers:
+        source = f"kernel log that the stand-in node {server.id} simulates"
+        try:
+            lines = states.read(server).kernel_lines
+        except (NoData, SourceError) as problem:
+            readings.append(Reading(source, "absent" if isinstance(problem, NoData) else "failed", str(problem)))
+            continue
+        told = parse_text("\n".join(lines), at_unix_seconds=since_unix_seconds)
+        events = tuple(event for event in told if event.at_unix_seconds >= since_unix_seconds)
+        logs.append(KernelLog(source, events))
+        readings.append(Reading(source, "read", _counted(events)))
     return logs, readings
 
 

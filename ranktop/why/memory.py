@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from collectors.numa_topology import parse_id_list
+from ranktop.reconcile.wording import counted
 from ranktop.sample import Event
 from ranktop.why.death import Claim, Death
 from ranktop.why.evidence import Evidence, Remains
@@ -56,7 +57,7 @@ def _killed(evidence: Evidence, shortage: Shortage) -> Death:
         _constraint(first, source),
         limit,
         planned_claim(planned_pools(evidence, owner.server if owner else None), limit.evidence.get("limit_bytes")),
-        _grew(evidence),
+        _grew(evidence, first.at_unix_seconds),
         *_group(evidence, first, group),
     ]
     return Death(
@@ -120,7 +121,7 @@ def _constraint(event: Event, source: str) -> Claim:
 def _limit(evidence: Evidence, event: Event, group: Remains | None) -> Claim:
     if event.fields.get("memcg"):
         if group is None or group.limit_bytes is None:
-            return Claim("limit", "the cgroup is gone, and its limit with it", "unknown")
+            return _recorded_limit(evidence, event.fields.get("oom_memcg"))
         peak = f", peak {group.peak_bytes / 2**30:.1f} GiB" if group.peak_bytes is not None else ""
         where = "there" if group.limit_path == event.fields.get("oom_memcg") else f"by {group.limit_path}"
         text = f"{group.limit_bytes / 2**30:.1f} GiB, set {where}{peak}"
@@ -139,9 +140,24 @@ def _limit(evidence: Evidence, event: Event, group: Remains | None) -> Claim:
     return Claim("limit", f"{total / 1e9:.2f} GB MemTotal", "likely", "/proc/meminfo", {"limit_bytes": total})
 
 
-def _grew(evidence: Evidence) -> Claim:
-    """`likely` when the rank's growth is at least half of what MemAvailable lost meanwhile."""
+def _recorded_limit(evidence: Evidence, path: object) -> Claim:
+    """Of a cgroup that is not there any more."""
     for recorded in evidence.recordings:
+        if recorded.limit_bytes is not None and recorded.limit_path == path:
+            text = f"{recorded.limit_bytes / 2**30:.1f} GiB, as recorded: the cgroup itself is gone"
+            return Claim("limit", text, "likely", recorded.source, {"limit_bytes": recorded.limit_bytes})
+    return Claim("limit", "the cgroup is gone, and its limit with it", "unknown")
+
+
+def _grew(evidence: Evidence, at_unix_seconds: float | None = None) -> Claim:
+    """`likely` when the rank's growth is at least half of what MemAvailable lost meanwhile. Minutes after the death,
+    where its time is known, tell nothing."""
+    before = [
+        recorded
+        for recorded in evidence.recordings
+        if at_unix_seconds is None or recorded.since_unix_seconds < at_unix_seconds
+    ]
+    for recorded in before:
         most = max(recorded.growths, key=lambda growth: growth.growth_bytes, default=None)
         lost = recorded.available_lost_bytes or 0
         if most is None or most.growth_bytes <= 0 or most.growth_bytes < lost / 2:
@@ -152,7 +168,10 @@ def _grew(evidence: Evidence) -> Claim:
         )
         numbers = {"growth_bytes": most.growth_bytes, "seconds": most.seconds, "available_lost_bytes": lost}
         return Claim("grew_last", text, "likely" if lost > 0 else "unknown", recorded.source, numbers)
-    why = "no rank grew enough to be the cause" if evidence.recordings else "no recording"
+    if before:
+        why = "no rank grew enough to be the cause"
+    else:
+        why = "not recorded: the recording begins after the death" if evidence.recordings else "no recording"
     return Claim("grew_last", f"{why}; the victim is only the largest of near-equals", "unknown")
 
 
@@ -206,13 +225,14 @@ def _counted(evidence: Evidence, group: Remains) -> Death:
     ]
     if group.oom_group:
         claims.append(Claim("group", "memory.oom.group: all its processes died", "proven", "cgroup"))
-    kills = "1 kill" if group.oom_kill_count == 1 else f"{group.oom_kill_count} kills"
+    kills = counted(group.oom_kill_count, "kill")
     return Death("out of memory", f"{kills} for memory in {name}, since it was made", tuple(claims))
 
 
 def _uncounted(kills: int) -> Death:
     """Nothing but the kernel's own count is left: whose they were and when is not known."""
-    text = f"{kills} kills for memory since boot; only the kernel's log, which is not readable here, names them"
+    count = counted(kills, "kill")
+    text = f"{count} for memory since boot; only the kernel's log, which is not readable here, names whom"
     return Death(
         "out of memory",
         text,

@@ -95,6 +95,7 @@ def follow(source: str, samples: list[Sample], events: list[Event], plans: tuple
         group.limit_bytes if group else None,
         group.limit_path if group else None,
         plans,
+        samples[0].at_unix_seconds,
     )
 
 

@@ -70,6 +70,15 @@ def test_the_text_fits_80_columns(samples: Sequence[Sample], shown: list[str]) -
     assert max(map(len, text.splitlines())) <= 80
 
 
+def test_a_rank_that_is_gone_holds_no_pool() -> None:
+    verdict = judged(healthy(0), without_rank(healthy(1), 5))
+    told = replace(verdict.ranks[5].line("host.primary"), seen=120 * 10**9, source="logged")
+    ranks = [*verdict.ranks]
+    ranks[5] = replace(ranks[5], lines=(told,))
+    lines = check_text(replace(verdict, ranks=tuple(ranks))).splitlines()
+    assert next(line for line in lines if line.startswith("  TP5")).split()[:4] == ["TP5", "-", "5", "-/120.00"]
+
+
 def test_an_effect_stands_under_its_root() -> None:
     lines = check_text(judged(healthy(0), hurt(1))).splitlines()
     root = next(number for number, line in enumerate(lines) if line.startswith("critical RANK-DEAD"))

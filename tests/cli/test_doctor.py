@@ -10,8 +10,8 @@ from click.testing import CliRunner
 from collectors.nvml_worker import Worker
 from ranktop.cli import doctor_checks
 from ranktop.cli.doctor import doctor
-from ranktop.cli.doctor_checks import all_checks, sees_all_processes, tried
-from ranktop.sample import NoData, Processes, SourceError
+from ranktop.cli.doctor_checks import all_checks, sees_all_processes, servers_seen, tried
+from ranktop.sample import NoData, Processes, ServerProcess, SourceError
 
 
 def test_every_lack_says_what_it_costs() -> None:
@@ -37,6 +37,11 @@ def test_a_tree_with_nothing_in_it(tmp_path: Path) -> None:
     checks = {check.subject: check for check in all_checks(str(tmp_path), str(tmp_path))}
     assert checks["processes"].answer == "no"
     assert "--proc-root" in checks["processes"].remedy
+
+
+def test_one_server_is_no_servers() -> None:
+    seen = Processes((ServerProcess("127.0.0.1:1", 1, 1),), ())
+    assert servers_seen(seen, sees_all=True).detail == "1 SGLang server, 0 ranks"
 
 
 def test_hidden_processes(tmp_path: Path) -> None:

@@ -123,6 +123,16 @@ def test_a_page_like_the_one_before_is_read_as_if_it_were_the_first(was: str, no
         assert parser.parse(page) == ExpositionParser(WANTED).parse(page)
 
 
+def test_of_pages_that_differ_the_beginnings_of_lines_are_kept_once() -> None:
+    parser = ExpositionParser(WANTED)
+    for page in (PAGE, PAGE + 'sglang:b{x="5"} 9\n'):
+        parser.parse(page)
+    cached = {prefix: id(prefix) for prefix in parser._keys}
+    kept = [(begin, id(begin)) for begin in parser._layout.begins if begin in cached]
+    assert len(kept) == 4
+    assert kept == [(begin, cached[begin]) for begin, _ in kept]
+
+
 @pytest.mark.parametrize("number", ["NaN", "+Inf", "-Inf", "9223372036854775794"])
 def test_not_a_sample(number: str) -> None:
     page = ExpositionParser(WANTED).parse(f'sglang:b{{x="1"}} {number}\n')

@@ -156,6 +156,13 @@ def test_times_of_lines(line: str, at: float) -> None:
     assert event.at_unix_seconds == at
 
 
+@pytest.mark.parametrize("stamp", ["[12.5] ", "2026-11-29T14:03:27.120Z ", "[Sun Nov 29 14:03:27 2026] ", ""])
+def test_a_message_is_told_without_the_stamp_of_its_line(stamp: str) -> None:
+    message = "Out of memory: Killed process 4242 (sglang::schedul) total-vm:1kB, anon-rss:1kB"
+    (event,) = parse_text(stamp + message, at_unix_seconds=0.0)
+    assert event.text == message
+
+
 def test_journal_lines() -> None:
     entries = [
         {"__REALTIME_TIMESTAMP": "5000000", "MESSAGE": XID},

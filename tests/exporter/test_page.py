@@ -93,6 +93,21 @@ def test_what_was_not_seen_has_no_series() -> None:
     assert value(replace(verdict, ranks=(stale,)), "ranktop_rank_seen_tokens", **line) is None
 
 
+def test_what_a_dead_rank_said_has_no_series() -> None:
+    verdict = fleet.troubled()
+    lines = (
+        Line("host.primary", planned=8, seen=7, unit="bytes", status="under", source="logged"),
+        Line("hbm.free", seen=9, unit="bytes", status="ok", source="measured"),
+    )
+    first, *others = verdict.ranks
+    place = {"server": first.server, "rank": first.rank}
+    for pid, seen in ((None, None), (4242, 7.0)):
+        now = replace(verdict, ranks=(replace(first, pid=pid, lines=lines), *others))
+        assert value(now, "ranktop_rank_seen_bytes", line="host.primary", **place) == seen
+        assert value(now, "ranktop_rank_planned_bytes", line="host.primary", **place) == 8
+        assert value(now, "ranktop_rank_seen_bytes", line="hbm.free", **place) == 9
+
+
 def test_a_finding_has_a_series_a_rank_with_its_time() -> None:
     finding = Finding(
         "NUMA-REMOTE", "breach", "31 % far", server="s", ranks=("TP1", "TP2"), since="2026-11-29T14:03:27.120Z"

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from ranktop.clock import iso_utc
 from ranktop.plan.plan import GIB
 from ranktop.sample import Event, GpuProcess, Sample
 from support import changes, samples
@@ -181,6 +182,7 @@ def test_a_cascade_is_one_root_with_its_victims() -> None:
     finding = only(judge([buses(samples.healthy(0)), events(buses(samples.healthy(2)), *cascade)]), "GPU-XID")
     assert (finding.severity, finding.ranks, finding.evidence["xid"]) == ("critical", ("TP2",), 149)
     assert (finding.evidence["victim_xids"], finding.evidence["victim_ranks"]) == ([45, 45], ["TP3", "TP4"])
+    assert finding.since == iso_utc(samples.START + 1.0), "the kernel's time, not that of the look"
 
 
 def test_a_root_that_only_its_victims_name() -> None:

@@ -58,6 +58,12 @@ def test_a_finding_of_the_node_has_no_ranks() -> None:
         ([f"TP{number}" for number in range(8)], "TP0-7"),
         (["TP0", "TP2", "TP4"], "TP0, TP2, TP4"),
         (["DP0 TP0", "DP0 TP1", "DP1 TP0", "DP1 TP1"], "DP0 TP0, DP0 TP1, DP1 TP0 +1"),
+        ([f"DP{number // 2} TP{number} EP{number}" for number in range(8)], "DP0-3 TP0-7 EP0-7"),
+        ([f"PP1 TP{number}" for number in (4, 5, 6)], "PP1 TP4-6"),
+        ([f"DP{7 - number} TP{number}" for number in range(8)], "DP7 TP0, DP6 TP1, DP5 TP2 +5"),
+        (["TP0", "TP1", "DP0 TP2"], "TP0, TP1, DP0 TP2"),
+        (["a TP0", "b TP1", "c TP2"], "a TP0, b TP1, c TP2"),
+        (["x", "y", "z"], "x, y, z"),
         ([], ""),
     ],
 )

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from ranktop.clock import iso_utc
 from ranktop.plan.plan import GIB
 from ranktop.sample import Pressure, Sample, SourceState
 from support import changes, samples
@@ -208,6 +209,7 @@ def test_a_kill_names_victim_constraint_limit_and_group() -> None:
     assert (finding.evidence["limit_bytes"], finding.evidence["oom_group"]) == (1300 * GB, True)
     assert finding.evidence["shmem_rss_bytes"] == 144 * GB
     assert finding.evidence["grew_last_confidence"] == "unknown"
+    assert finding.since == iso_utc(samples.START + 0.5), "the kernel's time, not that of the look"
 
 
 def test_who_grew_last_is_not_the_victim() -> None:

@@ -161,6 +161,11 @@ def test_a_rank_that_gave_up_registering() -> None:
     (finding,) = found(verdict, "PD-RANK-MISSING")
     assert (finding.ranks, finding.evidence["last_reason"]) == ((tag(3),), "Connection refused")
     assert verdict.ranks[3].line("pd.registered").seen == 0
+    told = asked(registered(3, ready=False))
+    (finding,) = found(judge(told[0], replace(told[1], events=events)), "PD-RANK-MISSING")
+    assert finding.message.endswith(
+        "; 3 of 4 ranks have registered with the bootstrap server, and it serves nobody until all do"
+    )
     assert severities(judge(server(1, events[0])), "PD-RANK-MISSING") == [], "an attempt that may yet succeed"
 
 

@@ -30,6 +30,13 @@ def test_since_is_the_first_time_even_when_it_worsens() -> None:
     assert known.finding.severity == "breach"
 
 
+def test_what_is_known_to_have_happened_before_is_since_then() -> None:
+    earlier = Finding("HOST-OOM-KILL", "critical", "killed", since="1969-12-31T23:59:00.000Z")
+    later = Finding("HOST-OOM-KILL", "critical", "another was killed", since="1970-01-01T00:00:01.000Z")
+    first, second = run([earlier], [later])
+    assert since(first) == since(second) == earlier.since
+
+
 def test_it_closes_after_three_clear_updates_and_not_before() -> None:
     states = run([FINDING], [], [], [])
     assert [len(state) for state in states] == [1, 1, 1, 0]

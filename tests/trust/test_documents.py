@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -111,3 +112,14 @@ def test_the_list_of_documents_is_whole() -> None:
 def test_no_text_of_a_picture_begins_with_a_blank(picture: Path) -> None:
     """Some renderers drop it, and columns lose their places (docs/make_pictures.py)."""
     assert not re.findall(r"<text [^>]*>(?:&#160;|[\xa0\u2800])", picture.read_text())
+
+
+@pytest.mark.tools("make")
+@pytest.mark.parametrize("target", ["test", "soak"])
+@pytest.mark.parametrize("given", ["tests/recording", ""])
+def test_make_runs_the_tests_that_are_asked_for(target: str, given: str) -> None:
+    shown = subprocess.run(
+        ["make", "-n", target, f"ARGS={given}", "VENV=/nowhere"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+    words = shlex.split(shown[-1])
+    assert [word for word in words if word.startswith("tests")] == given.split(), "without any, those of pyproject.toml"

@@ -58,6 +58,21 @@ async def test_the_filter_keeps_ranks_and_escape_takes_it_off() -> None:
         assert screen_text(app).count("120.00/120.00") == 8
 
 
+@pytest.mark.parametrize("width_of_screen", [60, 80, 120])
+async def test_a_filter_that_is_on_is_seen(width_of_screen: int) -> None:
+    app = make_app(StoryFeed([samples.healthy()]))
+    async with app.run_test(size=(width_of_screen, 24)) as pilot:
+        await pilot.pause()
+        await pilot.press("8", "slash", "t", "p", "5", "enter")
+        await pilot.pause()
+        last = screen_text(app).splitlines()[-1]
+        assert "8events" in last.replace(" ", "")
+        assert "esc filter 'tp5' off" in last
+        await pilot.press("escape")
+        await pilot.pause()
+        assert "? help" in screen_text(app).splitlines()[-1]
+
+
 async def test_s_sorts() -> None:
     app = make_app(StoryFeed([samples.healthy()]))
     async with app.run_test(size=(160, 45)) as pilot:

@@ -86,6 +86,10 @@ async def test_r_records_every_sample_and_m_marks() -> None:
         tape.status.problem = "disk full"
         await pilot.press("m", "h", "i", "enter")
         assert tape.marks == ["hi"]
+        await pilot.pause()
+        assert [notice.message for notice in app._notifications][-1] == "marked in the recording"
+        await pilot.press("m", "enter")
+        assert tape.marks == ["hi"], "nothing was typed"
         await pilot.pause(1.1)
         assert "REC disk full" in screen_text(app)
         await pilot.press("r")

@@ -78,9 +78,9 @@ def test_the_lines_on_top_have_the_width_of_the_screen_and_say_where_they_are_cu
             "0.5.18",
             "write_through",
             "page_first",
-            "~",
+            "$",
         ),
-        *("node-a~", "up", "live", "14:13:20"),
+        *("node-a$", "up", "live", "14:13:20"),
     }, "no word of the launch is cut"
 
 

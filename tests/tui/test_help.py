@@ -8,7 +8,7 @@ from support import samples
 from support.app import make_app
 from support.feed import StoryFeed
 from support.pages import text
-from tui.draw.glyphs import UNICODE
+from tui.draw.glyphs import ASCII, UNICODE, Glyphs
 from tui.screens.help import help_lines
 from tui.widgets.lines import Lines
 
@@ -26,6 +26,14 @@ def test_help_cuts_no_flag() -> None:
             text(each) for each in help_lines([("w", "x" * cells + " --hicache-storage-prefetch-policy")], UNICODE)
         ]
         assert not any(each.rstrip().endswith("-") for each in lines), lines
+
+
+@pytest.mark.parametrize("glyphs", [UNICODE, ASCII])
+def test_no_sign_means_two_things(glyphs: Glyphs) -> None:
+    lines = [text(each) for each in help_lines([], glyphs)]
+    told = {each[2:19].rstrip(): each[19:] for each in lines if each[2:19].strip()}
+    assert told["~"].startswith("aged value")
+    assert told[glyphs.more].startswith("text goes on where it is cut")
 
 
 @pytest.mark.parametrize("width_of_screen", [80, 81, 82])

@@ -209,6 +209,14 @@ def test_parts_of_a_bar_are_told_apart_without_colour() -> None:
     assert waterfall == " HBM ███████▓▓·· █ weights 91.4 ▓ L1 24.7 of 139.7 GiB"
 
 
+def test_a_rank_of_which_only_the_process_is_known_has_no_empty_bar() -> None:
+    verdict = healthy()
+    lines = (Line("hbm.total", seen=140 << 30, unit="bytes"), Line("hbm.process", seen=35 << 30, unit="bytes"))
+    verdict = replace(verdict, ranks=(replace(verdict.ranks[0], lines=lines),))
+    waterfall = next(one for one in rows(BudgetView(), verdict, 80) if "HBM" in one)
+    assert waterfall == " HBM ░░░········ ░ the process, its parts unknown 35.0 of 140.0 GiB"
+
+
 def places(told: str, names: Sequence[str]) -> list[int]:
     return [told.index(name) for name in names]
 

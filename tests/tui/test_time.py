@@ -17,6 +17,7 @@ from ranktop.demo.launcher import DemoNode
 from ranktop.reconcile import Reconciler
 from ranktop.recording.errors import RecordingError
 from ranktop.recording.feed import RecordingFeed
+from ranktop.recording.marks import Mark
 from ranktop.recording.nearby import find_recordings, held_recordings
 from ranktop.recording.past import open_past
 from ranktop.recording.reader import Recording
@@ -288,3 +289,22 @@ def test_a_picture_that_stands_still_is_the_one_that_was_shown() -> None:
     assert live.shown() is stood
     live.toggle_pause()
     assert live.shown() is not stood
+
+
+async def test_a_replay_shows_the_marks_up_to_its_moment(tmp_path: Path) -> None:
+    path, judge = tmp_path / "a.rtop", Reconciler()
+    writer = Writer(str(path), {})
+    samples = [healthy(float(second)) for second in range(60)]
+    for sample in samples:
+        at = sample.at_unix_seconds
+        writer.append(sample, judge.update(sample), [Mark(at, "rollback began")] if sample is samples[30] else None)
+    writer.close()
+    app = replayed(path)
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.pause()
+        await pilot.press("8")
+        for second, is_made in ((29, False), (31, True)):
+            app._time.go_to(samples[second].at_unix_seconds)
+            app._tick()
+            await pilot.pause()
+            assert ("rollback began" in text_of(app)) is is_made

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import os
+import time
 from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
+from collectors.simulated import DemoStates
+from ranktop.clock import iso_utc
+from ranktop.demo.state import write_state
 from ranktop.plan import parse_launch
+from ranktop.sample import Gpus, Host, Processes, ServerProcess
+from ranktop.sample.demo_state import DemoState
+from ranktop.why.kernel import simulated_logs
 from why.node import (
     CAUSE,
     CONTAINER,
@@ -192,3 +200,15 @@ def test_the_container_of_the_kill_is_not_told_twice(tmp_path: Path) -> None:
     cgroup(tmp_path / "sys", POD, memory_events=events(1, 1), memory_max=400 * GIB)
     found = judged(replace(nowhere(tmp_path), kernel_log=log, sys_root=str(tmp_path / "sys")))
     assert only_death(found).pids == (4242,)
+
+
+@pytest.mark.parametrize(("is_there", "states"), [(True, ["read"]), (False, ["absent"])])
+def test_a_stand_in_tells_its_kills_itself(tmp_path: Path, is_there: bool, states: list[str]) -> None:
+    lines = (f"2001-01-01T00:00:00Z {PLAIN}", f"{iso_utc(time.time() - 5.0)} {PLAIN}")
+    path = tmp_path / "state.json"
+    if is_there:
+        write_state(path, DemoState(1.0, "pod-oom", Host(), (), Gpus(), {}, kernel_lines=lines))
+    seen = Processes((ServerProcess("127.0.0.1:1", os.getpid(), 1, demo_state_path=str(path)),), ())
+    logs, readings = simulated_logs(seen, DemoStates(), time.time() - 3600.0)
+    assert [reading.state for reading in readings] == states
+    assert [event.kind for log in logs for event in log.events] == ["oom_kill"] * is_there

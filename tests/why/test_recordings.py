@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from msgspec.structs import replace
 
 from ranktop.reconcile import Reconciler
 from ranktop.recording.writer import Writer
 from ranktop.sample import Event, Sample
+from ranktop.why.gather import gather
+from support import changes
 from support.samples import MAIN_PID, SERVER, START, healthy, pid_of, without_rank
 from why.node import claim, judged, nowhere, only_death, proc, recording
 
@@ -64,6 +67,28 @@ def test_small_growth_explains_nothing(tmp_path: Path) -> None:
     assert (grew.certainty, "no rank grew enough" in grew.text) == ("unknown", True)
 
 
+def test_minutes_after_the_death_say_nothing_of_who_grew(tmp_path: Path) -> None:
+    """A recording that was begun after it: its kernel log told of the kill once more."""
+    samples = [without_rank(growing(second, 5, 1.0), 2) for second in range(180)]
+    samples[0] = replace(samples[0], events=(killed(-60, 2),))
+    path = recording(tmp_path / "a.rtop", samples)
+    grew = claim(only_death(judged(replace(nowhere(tmp_path), recordings=(path,)))), "grew_last")
+    assert (grew.certainty, grew.text.split(";")[0]) == (
+        "unknown",
+        "not recorded: the recording begins after the death",
+    )
+
+
+def test_the_limit_of_a_cgroup_that_is_gone_is_in_the_recording(tmp_path: Path) -> None:
+    fields = {"memcg": True, "constraint": "CONSTRAINT_MEMCG", "oom_memcg": changes.POD}
+    kill = killed(9, 2)
+    samples = [changes.cgroup(healthy(second)) for second in range(10)]
+    end = replace(changes.cgroup(without_rank(healthy(10), 2)), events=(replace(kill, fields=kill.fields | fields),))
+    path = recording(tmp_path / "a.rtop", [*samples, end])
+    limit = claim(only_death(judged(replace(nowhere(tmp_path), recordings=(path,)))), "limit")
+    assert (limit.certainty, limit.evidence) == ("likely", {"limit_bytes": 1300 * 10**9})
+
+
 def test_a_rank_that_vanishes_without_a_word(tmp_path: Path) -> None:
     path = recording(tmp_path / "a.rtop", [*map(healthy, range(10)), without_rank(healthy(10), 3)])
     death = only_death(judged(replace(nowhere(tmp_path), recordings=(path,))))
@@ -116,3 +141,11 @@ def test_a_rank_under_its_server_is_no_death(tmp_path: Path) -> None:
     proc(tmp_path / "proc", *processes)
     (tmp_path / "proc" / str(MAIN_PID) / "cmdline").write_bytes(main.replace(" ", "\0").encode() + b"\0")
     assert judged(replace(nowhere(tmp_path), proc_root=str(tmp_path / "proc"))).deaths == ()
+
+
+@pytest.mark.parametrize(("count", "told"), [(1, "1 kill since boot"), (2, "2 kills since boot")])
+def test_one_kill_is_no_kills(tmp_path: Path, count: int, told: str) -> None:
+    (tmp_path / "meminfo").write_text("MemTotal: 1000 kB\n")
+    (tmp_path / "vmstat").write_text(f"nr_free_pages 1000\noom_kill {count}\n")
+    readings = gather(replace(nowhere(tmp_path), proc_root=str(tmp_path)), 0.0, 1.0).readings
+    assert any(reading.detail.startswith(told) for reading in readings)

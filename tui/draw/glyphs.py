@@ -18,6 +18,7 @@ class Glyphs(NamedTuple):
     rule: str
     missing: str
     more: str
+    """Behind text that is cut. Not `~`, which stands before an aged value."""
     fold: str
     """Before a finding that the one above explains."""
     pointer: str
@@ -45,7 +46,7 @@ ASCII = Glyphs(
     tick="|",
     rule="-",
     missing="-",
-    more="~",
+    more="$",
     fold="` ",
     pointer=">",
     marks={"ok": "o", "info": "i", "warn": "!", "breach": "#", "critical": "X"},

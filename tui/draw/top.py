@@ -26,12 +26,13 @@ def draw_top(verdict: Verdict, moment: Moment, width: int, glyphs: Glyphs) -> li
 def draw_keys(
     views: Sequence[tuple[str, str]], others: Sequence[tuple[str, str]], now: str, width: int, glyphs: Glyphs
 ) -> TextLine:
-    """Views by number and as many other keys as fit, but always the first: without it nobody finds the rest."""
-    spans = _views(views, now, " ", "  ")
+    """Views by number and as many other keys as fit, but always the first: without it nobody finds the rest, or sees
+    that a filter is on. For it the other views go without their names."""
     first = sum(len(text) for text in others[0]) + 1 if others else 0
-    if sum(len(span.text) for span in spans) + first > width:
-        spans = _views(views, now, "", " ")
-    room = width - sum(len(span.text) for span in spans)
+    numbers = [(key, name if name == now else "") for key, name in views]
+    forms = (_views(views, now, " ", "  "), _views(views, now, "", " "), _views(numbers, now, "", " "))
+    spans = next((form for form in forms if _length(form) + first <= width), forms[-1])
+    room = width - _length(spans)
     for key, what in others:
         need = len(key) + len(what) + 1
         if need > room:
@@ -39,6 +40,10 @@ def draw_keys(
         spans += [Span(key, "accent"), Span(f" {what}", "muted"), Span("  ")]
         room -= need + 2
     return fit(line(*spans), width, glyphs.more)
+
+
+def _length(spans: Sequence[Span]) -> int:
+    return sum(len(span.text) for span in spans)
 
 
 def _views(views: Sequence[tuple[str, str]], now: str, between: str, after: str) -> list[Span]:

@@ -39,6 +39,7 @@ def help_lines(keys: Sequence[tuple[str, str]], glyphs: Glyphs) -> tuple[TextLin
         ("'", "value of the group: this rank reports none of its own"),
         ("~", "aged value: its source is late, or its log line is all there is"),
         (glyphs.missing, "not seen; never zero"),
+        (glyphs.more, "text goes on where it is cut: a wider terminal shows the rest, and Enter where a row opens"),
     ]
     rows = [row for key, what in keys for row in _rows(key, what)]
     rows += [line(" "), *(row for word, what in words for row in _rows(word, what)), line(" ")]

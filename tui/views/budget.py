@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ranktop.folding import folded
+from ranktop.reconcile.gone import gone_ranks
 from ranktop.reconcile.verdict import Line, NodeVerdict, RankVerdict, Verdict
 from tui.draw.glyphs import Glyphs
 from tui.draw.rule import draw_rule
@@ -10,7 +11,7 @@ from tui.draw.spans import Span, TextLine, fit, line, plain
 from tui.draw.table import Cell, Col, Table
 from tui.views.formulas import formula
 from tui.views.values import difference_cell, seen_cell, status_role, value
-from tui.views.view import Frame, LineTarget, Page, RankTarget, Row, gone_ranks
+from tui.views.view import Frame, LineTarget, Page, RankTarget, Row
 
 _COLUMNS = (
     Col("line", 17, align_left=True),
@@ -145,6 +146,11 @@ def _waterfall(rank: RankVerdict, gone: bool, width: int, glyphs: Glyphs) -> Tex
         taken = min(left, round(seen / total * cells))
         spans.append(Span(fill * taken, role))
         legend += [Span(f" {fill} {name} ", role), f"{seen / (1 << 30):.1f}"]
+        left -= taken
+    if not legend and (process := rank.line("hbm.process").seen):
+        fill, taken = glyphs.parts[-1], min(left, round(process / total * cells))
+        spans.append(Span(fill * taken, "muted"))
+        legend = [Span(f" {fill} the process, its parts unknown ", "muted"), f"{process / (1 << 30):.1f}"]
         left -= taken
     spans.append(Span(glyphs.empty * left, "faint"))
     return fit(line(*spans, *legend, Span(f" of {total / (1 << 30):.1f} GiB", "muted")), width, glyphs.more)

@@ -9,10 +9,10 @@ from ranktop.clock import time_of_day
 from ranktop.reconcile.wording import counted
 from tui.draw.spans import Span, TextLine, fit, line, plain
 from tui.draw.table import Col, Table
-from tui.eventlog import BATCHES, Happening
+from tui.happening import BATCHES, Happening
 from tui.views.view import EventTarget, Frame, Page, Row
 
-_WIDEST_KIND = 18
+_WIDEST_KIND = 20
 _WIDEST_WHERE = 24
 
 
@@ -39,11 +39,7 @@ class EventsView:
         asked = bool(keep) and any(keep in kind for kind in BATCHES)
         # A log is read in pieces, so its lines may come after what was seen meanwhile.
         events = sorted((*frame.events, *(frame.batches if asked else ())), key=_time_of)
-        kept = [
-            happening
-            for happening in reversed(events)
-            if not keep or keep in f"{happening.kind} {happening.where} {happening.text}".casefold()
-        ]
+        kept = [happening for happening in reversed(events) if not keep or keep in _words(happening)]
         shown = Table(_columns(kept), frame.width, frame.glyphs.more)
         rows = tuple(Row(partial(_line, happening, shown), EventTarget(happening)) for happening in kept)
         nothing = "  nothing matches the filter" if keep and events else "  nothing has happened since ranktop looks"
@@ -55,6 +51,12 @@ class EventsView:
 
 def _time_of(happening: Happening) -> float:
     return happening.at
+
+
+def _words(happening: Happening) -> str:
+    """What the filter looks for: also each rank of a line of several, and their server."""
+    ranks = " ".join(rank for rank, _ in happening.ranks)
+    return f"{happening.kind} {happening.where} {happening.text} {ranks} {happening.server or ''}".casefold()
 
 
 def _line(happening: Happening, shown: Table) -> TextLine:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from ranktop.reconcile.gone import gone_ranks
 from ranktop.reconcile.verdict import RankVerdict
 from ranktop.sample import NumaNode
 from tui.draw import numbers
@@ -11,7 +12,7 @@ from tui.draw.glyphs import bar
 from tui.draw.spans import Span, TextLine, fit, left, line, plain, right
 from tui.views.columns import tag_width
 from tui.views.related import by_server, related
-from tui.views.view import Frame, Page, RankTarget, Row, gone_ranks
+from tui.views.view import Frame, Page, RankTarget, Row
 
 _CELL = 9
 

@@ -8,13 +8,14 @@ from typing import NamedTuple
 
 from ranktop.finding import SEVERITIES
 from ranktop.folding import folded
+from ranktop.reconcile.gone import gone_ranks
 from ranktop.reconcile.verdict import RankVerdict, ServerVerdict, Verdict
 from ranktop.reconcile.wording import counted
 from tui.draw.glyphs import Glyphs
 from tui.draw.spans import Span, TextLine, fit, line, plain
 from tui.views.columns import Look, fitting, header, legend, rank_columns, row, scales, tag_width, unseen_order
 from tui.views.sorting import arranged
-from tui.views.view import UNSORTED, RankTarget, Row, Sort, gone_ranks
+from tui.views.view import UNSORTED, RankTarget, Row, Sort
 from tui.views.wanted_columns import chosen
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from ranktop.reconcile.gone import gone_ranks
 from ranktop.reconcile.verdict import RankVerdict, TierShares
 from tui.draw import numbers
 from tui.draw.chart import Chart
@@ -13,7 +14,7 @@ from tui.draw.spans import Span, TextLine, fit, left, line, plain, right
 from tui.views.columns import tag_width
 from tui.views.related import by_server, related
 from tui.views.tier_tokens import ledger_lines, read_lines, traffic_lines
-from tui.views.view import Frame, Page, Row, gone_ranks
+from tui.views.view import Frame, Page, Row
 
 _CHART_HEIGHT = 7
 

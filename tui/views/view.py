@@ -9,7 +9,7 @@ from ranktop.finding import Finding
 from ranktop.reconcile.verdict import Verdict
 from tui.draw.glyphs import Glyphs
 from tui.draw.spans import TextLine
-from tui.eventlog import Happening
+from tui.happening import Happening
 from tui.own import OwnCost
 from tui.trails import Trails
 
@@ -50,9 +50,12 @@ Target = RankTarget | FindingTarget | NodeTarget | LineTarget | EventTarget
 
 
 def are_one(one: Target, other: Target) -> bool:
-    """Whether both are of the same thing: the numbers of a finding change while it is open."""
+    """Whether both are of the same thing: the numbers of a finding change while it is open, the ranks
+    of an event while more of them log it."""
     if isinstance(one, FindingTarget) and isinstance(other, FindingTarget):
         return (one.finding.code, one.finding.server) == (other.finding.code, other.finding.server)
+    if isinstance(one, EventTarget) and isinstance(other, EventTarget):
+        return one.happening.begin == other.happening.begin
     return one == other
 
 
@@ -172,12 +175,6 @@ def _scrolls(height: int, page: Page) -> bool:
 def rows_of_both(height: int, page: Page) -> int:
     """What rows and tail share."""
     return height - len(page.head) - len(page.tail_head)
-
-
-def gone_ranks(verdict: Verdict) -> frozenset[tuple[str, str]]:
-    """(server, rank) whose process is not there while others of its server are: what a page says of it is old."""
-    there = {rank.server for rank in verdict.ranks if rank.pid is not None}
-    return frozenset((rank.server, rank.rank) for rank in verdict.ranks if rank.pid is None and rank.server in there)
 
 
 class View(Protocol):

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
+from ranktop.clock import iso_utc
 from ranktop.finding import Finding
 from ranktop.reconcile.grouping import rank_span
 from ranktop.reconcile.rules.rule import Context
@@ -62,6 +63,7 @@ def _finding(context: Context, owner: _Owner, root: Event, own: Sequence[Event],
         scope="rank" if owner[1] is not None else "node",
         server=owner[0],
         rank=owner[1],
+        since=iso_utc(root.at_unix_seconds),
         evidence={
             "xid": xid,
             "pci_bus_id": bus,

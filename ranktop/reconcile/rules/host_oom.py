@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from ranktop.clock import iso_utc
 from ranktop.finding import Finding
 from ranktop.reconcile.counters import OOM_KILLS, RESIDENT_POOLS, counts_of
 from ranktop.reconcile.history import LineKey
@@ -80,6 +81,7 @@ def _killed(context: Context, event: Event, kills: list[Event]) -> Finding:
         scope="rank" if event.rank is not None else "node",
         server=event.server,
         rank=event.rank,
+        since=iso_utc(event.at_unix_seconds),
         evidence=evidence,
         sources={name: "inferred" if name.startswith("grew") else "logged" for name in evidence},
         advice="nothing to do for the ranks of this node" if is_foreign else _ADVICE,

@@ -11,7 +11,7 @@ from ranktop.reconcile.headrooms import bound_node, cpu_numbers
 from ranktop.reconcile.lines.placement import near_nodes
 from ranktop.reconcile.rules.rule import Context
 from ranktop.reconcile.verdict import RankVerdict
-from ranktop.reconcile.wording import POOL_NAMES
+from ranktop.reconcile.wording import POOL_NAMES, counted
 from ranktop.sample import Mapping as PoolMapping
 from ranktop.sample import NumaNode, Placement, share_interval_percent
 
@@ -74,7 +74,7 @@ def numa_unknown(context: Context) -> Iterator[Finding]:
         yield Finding(
             "NUMA-NO-PERMISSION",
             "info",
-            f"{len(loose)} ranks may run on every CPU of the node, SGLang did not bind them{why}"
+            f"{counted(len(loose), 'rank')} may run on every CPU of the node, not bound by SGLang{why}"
             if loose
             else f"binding was refused{why}",
             scope="server",

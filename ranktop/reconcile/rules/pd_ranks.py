@@ -20,11 +20,12 @@ def pd_rank_missing(context: Context) -> Iterator[Finding]:
     """A prefill rank that gave up registering, or that transfers nothing while its peers do."""
     for server in context.servers:
         gave_up = context.log.newest(server.id, "pd_register_gave_up")
+        waiting = _waiting(context, server)
         for rank, event in gave_up.items():
             yield Finding(
                 "PD-RANK-MISSING",
                 "breach",
-                "all attempts to register with the bootstrap server failed",
+                "all attempts to register with the bootstrap server failed" + (f"; {waiting}" if waiting else ""),
                 scope="rank" if rank is not None else "server",
                 server=server.id,
                 rank=rank,
@@ -57,19 +58,31 @@ def _unregistered(context: Context, server: ServerVerdict, known: frozenset[str 
                 **evidence("reported", registered=bootstrap.registered_ranks, expected=bootstrap.expected_ranks),
                 advice=_REGISTER,
             )
-    count, expected = bootstrap.registered_ranks, bootstrap.expected_ranks
     ready = context.ready_for_seconds(server.id)
     is_due = context.since_start or (ready is not None and ready >= context.thresholds.attach_seconds)
-    if not bootstrap.is_ready and is_due and count is not None and expected is not None and count < expected:
+    waiting = _waiting(context, server)
+    # Ranks that are known to have given up say it themselves.
+    if waiting and is_due and not known:
         yield Finding(
             "PD-RANK-MISSING",
             "breach",
-            f"{count} of {expected} ranks have registered with the bootstrap server, and it serves nobody until all do",
+            waiting,
             scope="server",
             server=server.id,
-            **evidence("reported", registered=count, expected=expected),
+            **evidence("reported", registered=bootstrap.registered_ranks, expected=bootstrap.expected_ranks),
             advice=_REGISTER,
         )
+
+
+def _waiting(context: Context, server: ServerVerdict) -> str:
+    """What a bootstrap server that is not ready waits for; empty where none is known to wait."""
+    bootstrap = context.sample.bootstraps.get(server.id)
+    if bootstrap is None or server.role != "prefill" or bootstrap.is_ready:
+        return ""
+    count, expected = bootstrap.registered_ranks, bootstrap.expected_ranks
+    if count is None or expected is None or count >= expected:
+        return ""
+    return f"{count} of {expected} ranks have registered with the bootstrap server, and it serves nobody until all do"
 
 
 def _without_transfers(context: Context, server: ServerVerdict, known: frozenset[str | None]) -> Iterator[Finding]:
