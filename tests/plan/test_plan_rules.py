@@ -9,6 +9,7 @@ import pytest
 from ranktop.plan import GIB, LaunchRequest, PlanError, compute_plan, launch_from_server_info, profile_for, rank_tags
 from ranktop.plan.arguments import arguments_of
 from ranktop.plan.autosize import auto_ratio
+from ranktop.plan.setting import stage_layers
 
 from .support import HICACHE, codes, plan_of, plan_of_line
 
@@ -113,6 +114,19 @@ def test_dp_under_prefill_cp_is_attention_dp_from_0_5_22() -> None:
     assert len(plan_of(flags, "0.5.21").ranks) == 8
     with pytest.raises(PlanError, match="not divisible"):
         plan_of(flags | {"dp_size": 3}, "0.5.22")
+
+
+@pytest.mark.parametrize(
+    ("layers", "stages", "expected"),
+    [
+        (78, 4, [(0, 19), (19, 38), (38, 58), (58, 78)]),
+        (61, 4, [(0, 15), (15, 30), (30, 45), (45, 61)]),
+        (78, 2, [(0, 39), (39, 78)]),
+    ],
+)
+def test_the_last_stages_hold_what_is_left_over(layers: int, stages: int, expected: list[tuple[int, int]]) -> None:
+    """`get_pp_indices` of 0.5.16 to 0.5.23; LayerSplit gives what is left over to the first ranks."""
+    assert list(stage_layers({}, layers, stages)) == expected
 
 
 def test_stages_by_environment() -> None:
