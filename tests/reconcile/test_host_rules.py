@@ -97,6 +97,33 @@ def test_the_pod_is_the_limit_when_it_leaves_less_than_the_host() -> None:
     assert finding.message.endswith(f"GB can be taken (cgroup {changes.POD})"), "a path is longer than a row"
 
 
+@pytest.mark.parametrize(("own_limit_gb", "expected"), [(4000, None), (1250, 4 * INDEXER)])
+def test_a_pods_limit_is_held_against_the_ranks_in_it(own_limit_gb: int, expected: int | None) -> None:
+    """TP4 to TP7 still allocate, in a pod of their own; the pod of TP0 to TP3 is nearly full and done."""
+
+    def two_pods(sample: Sample) -> Sample:
+        for tp in range(4, 8):
+            sample = samples.with_pool(sample, tp, PRIMARY)
+        loading = changes.loading(changes.cgroup(sample))
+        pods = {
+            samples.pid_of(tp): replace(
+                loading.cgroups[samples.pid_of(tp)],
+                path=f"/pod{tp // 4}",
+                limit_path=f"/pod{tp // 4}",
+                limit_bytes=(own_limit_gb if tp > 3 else 1200) * GB,
+            )
+            for tp in range(8)
+        }
+        return replace(loading, cgroups=pods)
+
+    verdict = judge(story(1, two_pods))
+    if expected is None:
+        assert found(verdict, "HOST-HEADROOM") == []
+        return
+    finding = only(verdict, "HOST-HEADROOM")
+    assert (finding.evidence["limit"], finding.evidence["still_to_allocate_bytes"]) == ("cgroup /pod1", expected)
+
+
 def test_mapped_pools_that_are_not_filled_yet_are_still_to_come() -> None:
     def half(sample: Sample) -> Sample:
         empty = changes.ranks(sample, lambda rank: replace(rank, rss_shmem_bytes=72 * GB))
