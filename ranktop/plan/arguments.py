@@ -138,6 +138,10 @@ def _checked_types(known: dict[str, Any]) -> Arguments:
         value = known.get(name)
         if value is not None and not (isinstance(value, int) and 1 <= value <= MAX_RANKS):
             raise PlanError(f"{flag_name(name)} {value!r}: a whole number from 1 to {MAX_RANKS} is accepted")
+    for name, least in (("base_gpu_id", 0), ("gpu_id_step", 1)):
+        value = known.get(name)
+        if isinstance(value, int) and value < least:
+            raise PlanError(f"{flag_name(name)} {value}: a whole number from {least} on is accepted")
     if "numa_node" in known:
         known["numa_node"] = [str(node) for node in known["numa_node"]]
     try:

@@ -151,6 +151,8 @@ def test_a_stage_without_a_layer_is_one_line(stages: int, partition: str | None,
     ("flags", "words"),
     [
         ({"tp_size": 0}, "--tp-size 0"),
+        ({"base_gpu_id": -1}, "--base-gpu-id -1: a whole number from 0"),
+        ({"gpu_id_step": 0}, "--gpu-id-step 0: a whole number from 1"),
         ({"tp_size": -8}, "--tp-size -8"),
         ({"tp_size": 10**9}, "--tp-size 1000000000"),
         ({"hicache_size": -1}, "--hicache-size -1"),
