@@ -182,7 +182,10 @@ def test_the_journal_as_a_program(tmp_path: Path) -> None:
         "--since=-2h",
     ]
     program.write_text("#!/bin/sh\necho 'no persistent journal' >&2\nexit 1\n")
-    with pytest.raises(NoData, match="no persistent journal"):
+    with pytest.raises(NoData, match=r"no persistent journal.*systemd-journal"):
+        journal_events(boot=-1, command=str(program))
+    program.write_text("#!/bin/sh\necho 'Data from the specified boot (-1) is not available' >&2\nexit 1\n")
+    with pytest.raises(NoData, match=r"is not available$"):
         journal_events(boot=-1, command=str(program))
     with pytest.raises(NoData, match="not installed"):
         journal_events(command=str(tmp_path / "none"))
