@@ -6,9 +6,19 @@ from typing import Any
 
 import pytest
 
-from ranktop.plan import GIB, LaunchRequest, PlanError, compute_plan, launch_from_server_info, profile_for, rank_tags
+from ranktop.plan import (
+    GIB,
+    LaunchRequest,
+    PlanError,
+    compute_plan,
+    geometry,
+    launch_from_server_info,
+    profile_for,
+    rank_tags,
+)
 from ranktop.plan.arguments import arguments_of
 from ranktop.plan.autosize import auto_ratio
+from ranktop.plan.gate import node_plan
 from ranktop.plan.setting import stage_layers
 
 from .support import HICACHE, codes, plan_of, plan_of_line
@@ -75,6 +85,12 @@ RANKS: list[tuple[dict[str, Any], list[str], list[int]]] = [
         [0, 1, 2, 3],
     ),
     ({"tp_size": 2, "pp_size": 2}, ["PP0 TP0", "PP0 TP1", "PP1 TP0", "PP1 TP1"], [0, 1, 2, 3]),
+    # SGLang steps over GPUs within a stage and not between stages: two ranks land on GPU 2.
+    (
+        {"tp_size": 2, "pp_size": 2, "gpu_id_step": 2},
+        ["PP0 TP0", "PP0 TP1", "PP1 TP0", "PP1 TP1"],
+        [0, 2, 2, 4],
+    ),
     ({"tp_size": 4, "nnodes": 2, "node_rank": 1}, ["TP2", "TP3"], [0, 1]),
     ({"tp_size": 2, "pp_size": 2, "nnodes": 2, "node_rank": 1}, ["PP1 TP0", "PP1 TP1"], [0, 1]),
     (
@@ -114,6 +130,20 @@ def test_dp_under_prefill_cp_is_attention_dp_from_0_5_22() -> None:
     assert len(plan_of(flags, "0.5.21").ranks) == 8
     with pytest.raises(PlanError, match="not divisible"):
         plan_of(flags | {"dp_size": 3}, "0.5.22")
+
+
+def test_the_gate_of_ranks_that_differ_takes_the_worst_order() -> None:
+    """By hand, in pages of 64 tokens: what an indexer must find free is least for the rank with the smallest."""
+    large, small = (
+        geometry.host_pool(100, layers, index_layers, 10, 64, geometry.PoolTokens(640, 10))
+        for layers, index_layers in ((10, 10), (5, 2))
+    )
+    node = node_plan(profile_for("0.5.18")[0], [large, small], 2)
+    primaries, indexers, allocated = (640_000, 320_000), (64_000, 12_800), (640_000 + 70_400, 320_000 + 14_080)
+    assert node.surely_fails_below_bytes == 10 * GIB + sum(primaries) + indexers[1]
+    assert node.surely_fits_bytes == 10 * GIB + max(
+        allocated[1] + primaries[0] + indexers[0], allocated[0] + primaries[1] + indexers[1]
+    )
 
 
 @pytest.mark.parametrize(

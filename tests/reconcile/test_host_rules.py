@@ -135,6 +135,18 @@ def test_mapped_pools_that_are_not_filled_yet_are_still_to_come() -> None:
     assert found(judge(roomy), "HOST-HEADROOM") == []
 
 
+def test_no_more_is_to_come_than_was_planned() -> None:
+    """TP3 maps nearly twice its pool, and nothing is filled: what is over the plan is told by HOST-POOL-OVER."""
+
+    def oversized(sample: Sample) -> Sample:
+        empty = changes.ranks(sample, lambda rank: replace(rank, rss_shmem_bytes=0))
+        larger = samples.with_pool(empty, 3, 2 * PRIMARY - (1 << 30), INDEXER)
+        return changes.loading(changes.host(larger, available_bytes=580 * GB))
+
+    finding = only(judge(story(1, oversized)), "HOST-HEADROOM")
+    assert finding.evidence["still_to_allocate_bytes"] == 8 * (PRIMARY + INDEXER)
+
+
 def bound(sample: Sample, free_gb: int) -> Sample:
     """Ranks 4 to 7 bound to node 1 without their indexer pools."""
     assert sample.numa is not None
