@@ -121,8 +121,9 @@ def test_v1_knows_limits_that_it_does_not_show(tmp_path: Path) -> None:
             "memory.max_usage_in_bytes": "2000\n",
             "memory.failcnt": "5\n",
             "memory.oom_control": "oom_kill_disable 0\nunder_oom 0\noom_kill 3\n",
-            "memory.stat": "rss 1\nhierarchical_memory_limit 8000\ntotal_rss 10\ntotal_shmem 20\n"
-            "total_inactive_file 30\ntotal_active_file 40\n",
+            # Without `total_` it is the cgroup's own, without its children's.
+            "memory.stat": "rss 1\nshmem 2\ninactive_file 3\nactive_file 4\nhierarchical_memory_limit 8000\n"
+            "total_rss 10\ntotal_shmem 20\ntotal_inactive_file 30\ntotal_active_file 40\n",
         },
     )
     write(own.parent, {"memory.limit_in_bytes": "9000\n"})
