@@ -132,7 +132,8 @@ def test_v1_knows_limits_that_it_does_not_show(tmp_path: Path) -> None:
     cgroup = CgroupCollector(tmp_path / "proc", tmp_path / "sys").read(ranks(7), 0.0)[7]
     assert (cgroup.version, cgroup.current_bytes, cgroup.peak_bytes) == (1, 1000, 2000)
     assert (cgroup.limit_bytes, cgroup.limit_path) == (8000, "(an ancestor)")
-    assert (cgroup.anon_bytes, cgroup.shmem_bytes, cgroup.inactive_file_bytes) == (10, 20, 30)
+    assert (cgroup.anon_bytes, cgroup.shmem_bytes) == (10, 20)
+    assert (cgroup.inactive_file_bytes, cgroup.active_file_bytes) == (30, 40)
     assert (cgroup.oom_kill_count, cgroup.max_count, cgroup.oom_count, cgroup.oom_group) == (3, 5, None, None)
     write(own, {"memory.stat": "total_rss 10\n"})
     again = CgroupCollector(tmp_path / "proc", tmp_path / "sys").read(ranks(7), 0.0)[7]

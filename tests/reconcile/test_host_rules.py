@@ -99,10 +99,10 @@ def test_the_pod_is_the_limit_when_it_leaves_less_than_the_host() -> None:
 
 @pytest.mark.parametrize(("own_limit_gb", "expected"), [(4000, None), (1250, 4 * INDEXER)])
 def test_a_pods_limit_is_held_against_the_ranks_in_it(own_limit_gb: int, expected: int | None) -> None:
-    """TP4 to TP7 still allocate, in a pod of their own; the pod of TP0 to TP3 is nearly full and done."""
+    """TP4 to TP7 still allocate, in a pod of their own; that of TP0 to TP3 is nearly full, and has room for TP3's."""
 
     def two_pods(sample: Sample) -> Sample:
-        for tp in range(4, 8):
+        for tp in range(3, 8):
             sample = samples.with_pool(sample, tp, PRIMARY)
         loading = changes.loading(changes.cgroup(sample))
         pods = {
