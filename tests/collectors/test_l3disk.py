@@ -42,6 +42,15 @@ def test_the_file_system_of_the_directory(server: int, tmp_path: Path) -> None:
     assert disk.file_system == file_system(Path("/proc/self/mountinfo").read_bytes(), str(tmp_path))
 
 
+def test_room_is_what_a_server_without_privilege_may_take(server: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file system that keeps blocks and inodes for root, which those of a test machine may not do."""
+    told = os.statvfs_result((65536, 4096, 1000, 300, 200, 500, 50, 40, 0, 255))
+    monkeypatch.setattr("collectors.l3disk.os.statvfs", lambda _: told)
+    disk = StorageDiskCollector("a:1").read(served(server), 0.0)
+    assert (disk.total_bytes, disk.free_bytes) == (1000 * 4096, 200 * 4096)
+    assert (disk.total_inodes, disk.free_inodes) == (500, 40)
+
+
 @pytest.mark.parametrize(
     "processes",
     [None, served(None), served(os.getpid(), "python", "--hicache-storage-backend", "mooncake"), served(1, "python")],
