@@ -78,6 +78,46 @@ def test_where_the_directory_is(environ: bytes, path: str) -> None:
     assert storage_path(environ) == path
 
 
+@pytest.mark.parametrize(
+    ("arguments", "path"),
+    [
+        (("--hicache-storage-backend-extra-config", '{"file_storage_path": "/mnt/kv/"}'), "/mnt/kv"),
+        (
+            (
+                "--file-storage-path=/mnt/other",
+                '--hicache-storage-backend-extra-config={"file_storage_path": "/mnt/kv"}',
+            ),
+            "/mnt/kv",
+        ),
+        (("--file-storage-path", "/mnt/other"), "/mnt/other"),
+        (("--file-storage-path", "other"), "/tmp/hicache"),
+        (("--hicache-storage-backend-extra-config", '{"prefetch_threshold": 512}'), "/tmp/hicache"),
+        (("--hicache-storage-backend-extra-config", "{broken"), "/tmp/hicache"),
+        (("--hicache-storage-backend-extra-config", "[" * 100_000), "/tmp/hicache"),
+    ],
+)
+def test_where_the_directory_is_by_the_command_line(arguments: tuple[str, ...], path: str) -> None:
+    """From 0.5.22; the environment stands above it."""
+    assert storage_path(b"A=1", (*ARGV, *arguments)) == path
+    assert storage_path(b"SGLANG_HICACHE_FILE_BACKEND_STORAGE_DIR=/mnt/first", (*ARGV, *arguments)) == "/mnt/first"
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.json", '{"file_storage_path": "/mnt/kv"}'),
+        ("a.toml", 'file_storage_path = "/mnt/kv"'),
+        ("a.yaml", "file_storage_path: /mnt/kv"),
+    ],
+)
+def test_where_the_directory_is_by_a_file(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / name).write_text(text)
+    argv = (*ARGV, "--hicache-storage-backend-extra-config", f"@{tmp_path / name}")
+    assert storage_path(b"", argv, f"/proc/{os.getpid()}") == "/mnt/kv"
+    with pytest.raises(OSError, match="No such file"):
+        storage_path(b"", (*argv[:-1], f"@{tmp_path}/none.json"), f"/proc/{os.getpid()}")
+
+
 MOUNTS = rb"""21 1 0:20 / / rw,relatime shared:1 - overlay overlay rw
 22 21 0:21 / /tmp rw - tmpfs tmpfs rw
 23 21 8:1 / /mnt/kv\040cache rw - xfs /dev/nvme0n1 rw
