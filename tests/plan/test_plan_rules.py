@@ -159,6 +159,45 @@ def test_the_last_stages_hold_what_is_left_over(layers: int, stages: int, expect
     assert list(stage_layers({}, layers, stages)) == expected
 
 
+DECODE = {"disaggregation_mode": "decode", "enable_hierarchical_cache": True}
+RADIX = {"disaggregation_decode_enable_radix_cache": True}
+BUFFER_ONLY = {
+    "enable_hierarchical_cache": True,
+    "hicache_storage_backend": "file",
+    "hicache_host_memory_mode": "buffer_only",
+}
+
+
+@pytest.mark.parametrize(
+    ("flags", "model", "version", "ratio"),
+    [
+        ({"enable_hierarchical_cache": True}, "qwen3-32b", "0.5.18", 2.0),
+        (BUFFER_ONLY, "glm-5.2", "0.5.19", 1.2),
+        (DECODE, "qwen3-32b", "0.5.18", 1.0),
+        (DECODE, "qwen3-32b", "0.5.17", 2.0),
+        (DECODE, "qwen3-32b", "0.5.19", 2.0),
+        (DECODE, "glm-5.2", "0.5.18", 2.0),
+        (DECODE | {"disaggregation_decode_retraction_backup": "host_pool"}, "glm-5.2", "0.5.18", 1.0),
+        (DECODE | {"disaggregation_decode_retraction_backup": "cpu_tensor"}, "qwen3-32b", "0.5.18", 2.0),
+        (DECODE | RADIX, "qwen3-32b", "0.5.18", 2.0),
+        (DECODE | RADIX | {"disaggregation_decode_retraction_backup": "host_pool"}, "qwen3-32b", "0.5.18", 1.0),
+        (DECODE | {"dcp_size": 2, "tp_size": 2}, "qwen3-32b", "0.5.18", 2.0),
+        (DECODE | {"enable_priority_scheduling": True}, "qwen3-32b", "0.5.18", 2.0),
+        (
+            DECODE | {"enable_priority_scheduling": True, "disable_priority_preemption": True},
+            "qwen3-32b",
+            "0.5.18",
+            1.0,
+        ),
+    ],
+)
+def test_the_ratio_where_neither_it_nor_a_size_is_given(
+    flags: dict[str, Any], model: str, version: str, ratio: float
+) -> None:
+    """`kv_cache_builder.py` and `server_args.py` (later `hicache_hook.py`) of each release."""
+    assert compute_plan(LaunchRequest(flags), version=version, model=model).launch.hicache_ratio == ratio
+
+
 def test_stages_by_environment() -> None:
     request = LaunchRequest({"pp_size": 2}, environment={"SGLANG_PP_LAYER_PARTITION": "30,48"})
     assert [(rank.layers.start, rank.layers.end) for rank in compute_plan(request).ranks] == [(0, 30), (30, 78)]
