@@ -159,6 +159,15 @@ def test_the_last_stages_hold_what_is_left_over(layers: int, stages: int, expect
     assert list(stage_layers({}, layers, stages)) == expected
 
 
+@pytest.mark.parametrize(
+    ("version", "bytes_per_token"), [("0.5.17", int(61_464 * (1 + 1 / 78))), ("0.5.18", 61_464 + 656 + 132)]
+)
+def test_the_draft_in_the_l1_cell(version: str, bytes_per_token: int) -> None:
+    """Until 0.5.17 `pool_configurator.py` scales the cell by layers; from 0.5.18 a draft layer is one more."""
+    plan = plan_of({"kv_cache_dtype": "fp8_e4m3", "speculative_algorithm": "EAGLE"} | HICACHE, version)
+    assert plan.ranks[0].device.bytes_per_token == bytes_per_token
+
+
 DECODE = {"disaggregation_mode": "decode", "enable_hierarchical_cache": True}
 RADIX = {"disaggregation_decode_enable_radix_cache": True}
 BUFFER_ONLY = {

@@ -171,6 +171,27 @@ def test_a_node_that_cannot_hold_its_ranks_is_full() -> None:
     assert found(judge(story(1, lambda s: replace(bound(s, 90), numa=None))), "NUMA-NODE-FULL") == []
 
 
+def falling_node(sample: Sample, at: int, cpus: str = "64-127") -> Sample:
+    """Ready, every pool there, and node 1 loses 0.5 GB a second of its last 60 GB; TP4 to TP7 are bound to it."""
+    nodes = tuple(
+        replace(node, cpus=f"{64 * node.node}-{64 * node.node + 63}", free_bytes=(90 - node.node * 30) * GB)
+        for node in sample.numa or ()
+    )
+    one = replace(nodes[1], free_bytes=60 * GB - at * GB // 2)
+    moved = replace(sample, numa=(nodes[0], one))
+    return changes.ranks(moved, lambda rank: replace(rank, cpus_allowed=cpus), 4, 5, 6, 7)
+
+
+def test_a_node_that_runs_out_is_told_where_ranks_are_bound_to_it() -> None:
+    finding = only(judge(moving(60, falling_node)), "HOST-HEADROOM")
+    assert (finding.severity, finding.evidence["limit"]) == ("critical", "NUMA node 1")
+    assert finding.evidence["time_to_limit_seconds"] == pytest.approx(60, rel=0.05), "30 GB at 0.5 GB/s"
+    loose = moving(60, lambda s, at: falling_node(s, at, "0-127"))
+    assert found(judge(loose), "HOST-HEADROOM") == [], "the other node serves"
+    still = moving(60, lambda s, at: falling_node(s, 60))
+    assert found(judge(still), "HOST-HEADROOM") == [], "it does not fall"
+
+
 # HOST-PRESSURE, HOST-SWAP
 
 
