@@ -270,6 +270,8 @@ _MAX_CHARACTERS = 2000
 
 _ERROR_NAME = re.compile(r"(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt): ")
 _NUMBER = re.compile(r"-?\d+(\.\d+)?\Z")
+_GIANT = re.compile(r"\d{20}")
+"""More than 64 bits, which no number of SGLang has; a bootstrap room has up to 19 digits."""
 
 
 def match_message(message: str) -> tuple[str, dict[str, Any]] | None:
@@ -288,9 +290,14 @@ def match_message(message: str) -> tuple[str, dict[str, Any]] | None:
         candidates = [*candidates, *_BY_WORD[""]]
     for wording in candidates:
         match = wording.pattern.match(message)
-        if match is not None:
+        if match is not None and not any(map(_is_giant, match.groupdict().items())):
             return wording.kind, _typed(match.groupdict())
     return None
+
+
+def _is_giant(group: tuple[str, str | None]) -> bool:
+    name, text = group
+    return text is not None and not name.endswith("_text") and _GIANT.search(text) is not None
 
 
 def _typed(groups: dict[str, str | None]) -> dict[str, Any]:
