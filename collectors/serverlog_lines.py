@@ -51,14 +51,22 @@ WORDINGS: tuple[Wording, ...] = _wordings(
         (
             "",
             "l1_pool",
-            r"(?:(?P<label_text>[\w -]+?) )?KV Cache (?:is allocated|VA upper bound)\. "
+            r"(?:(?P<label_text>[\w -]+?) )?KV Cache is allocated\. "
             r"(?:dtype: (?P<dtype_text>[\w.]+), )?#tokens: (?P<tokens>\d+)"
             rf"(?:, KV size: (?P<size_gib>{_N}) GB|, K size: (?P<k_gib>{_N}) GB, V size: (?P<v_gib>{_N}) GB)?",
+        ),
+        # Address space alone (from 0.5.20): what of it is backed is told behind the capture of graphs.
+        (
+            "",
+            "l1_pool",
+            r"(?:(?P<label_text>[\w -]+?) )?KV Cache VA upper bound\. (?:dtype: (?P<dtype_text>[\w.]+), )?"
+            r"#tokens: (?P<bound_tokens>\d+)",
         ),
         (
             "Post-capture",
             "l1_pool",
-            r"Post-capture KV sizing: KV cache allocated\. dtype: (?P<dtype_text>[\w.]+), #tokens: (?P<tokens>\d+), "
+            r"Post-capture KV sizing: (?:(?P<label_text>draft) )?KV cache allocated\. "
+            r"dtype: (?P<dtype_text>[\w.]+), #tokens: (?P<tokens>\d+), "
             rf"KV size: (?P<size_gib>{_N}) GB(?:, avail mem=(?P<avail_gib>{_N}) GB)?",
         ),
         ("Memory", "memory_pool_end", rf"Memory pool end\. avail mem=(?P<avail_gib>{_N}) GB"),

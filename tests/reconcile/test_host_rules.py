@@ -219,6 +219,15 @@ def test_pressure(seconds: int, pressure: Pressure | None, expected: list[tuple[
     assert found(judge(story(seconds, lambda s: changes.host(s, pressure=pressure))), "HOST-PRESSURE") == expected
 
 
+def test_a_minute_before_a_calm_half_is_no_pressure() -> None:
+    """The kernel's mean of a minute counts only where less than that was seen."""
+
+    def dipping(sample: Sample, at: int) -> Sample:
+        return changes.host(sample, pressure=pressed(1.0 if 15 <= at <= 20 else 6.0, minute=5.5))
+
+    assert found(judge(moving(32, dipping)), "HOST-PRESSURE") == []
+
+
 def test_pressure_of_the_ranks_own_cgroup_decides() -> None:
     def own(sample: Sample, some: float) -> Sample:
         return changes.host(changes.cgroup(sample, pressure=pressed(some)), pressure=pressed(40.0, 20.0))
