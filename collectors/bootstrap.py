@@ -25,7 +25,7 @@ _DEFAULT_PORT = "8998"
 _DEADLINE_SECONDS = 3.0
 _MAX_BYTES = 65_536
 _MAX_RANKS = 512
-_COUNT = re.compile(rb"not fully registered yet \((\d+) workers? registered\)")
+_COUNT = re.compile(rb"not fully registered yet \((\d{1,9}) workers? registered\)")
 
 
 class BootstrapCollector:

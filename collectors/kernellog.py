@@ -133,7 +133,9 @@ def journal_events(*, boot: int = 0, since: str | None = None, command: str = "j
     if done.returncode != 0 and not done.stdout:
         said = done.stderr.decode("utf-8", "replace").strip().splitlines()
         reason = said[-1] if said else f"exit status {done.returncode}"
-        raise NoData(f"{command} --boot={boot}: {reason} (needs root or the group systemd-journal)", "absent")
+        # Whether it may be read is not the question where a boot was not kept.
+        hint = "" if "boot" in reason.lower() else " (needs root or the group systemd-journal)"
+        raise NoData(f"{command} --boot={boot}: {reason}{hint}", "absent")
     return parse_journal(done.stdout[:_JOURNAL_BYTES].splitlines())
 
 
@@ -159,7 +161,8 @@ def parse_text(text: str, *, at_unix_seconds: float, boot_unix_seconds: float | 
     """Events in `dmesg`, `dmesg -T` or syslog text.
 
     Stamps since boot need `boot_unix_seconds`; a line without a time that can be read carries the one before it, and
-    at first `at_unix_seconds`. A syslog stamp has no year and no zone: it is read as UTC, and as in the past.
+    at first `at_unix_seconds`. `dmesg -T` and syslog print the local time of their machine without its zone: it is read
+    in the zone of this one, as a server's log is. A syslog stamp has no year either: it is read as in the past.
     """
     messages = KernelMessages()
     found: list[Event] = []
@@ -183,20 +186,16 @@ def _time_of(line: str, last_unix_seconds: float, boot_unix_seconds: float | Non
     if match := _BOOT_STAMP.match(line):
         return boot_unix_seconds + float(match[1]) if boot_unix_seconds is not None else None
     try:
+        # A moment without a zone is one of this machine's.
         if match := _ISO_STAMP.match(line):
-            moment = datetime.datetime.fromisoformat(match[1].replace(",", "."))
-            return (moment if moment.tzinfo else moment.replace(tzinfo=datetime.UTC)).timestamp()
+            return datetime.datetime.fromisoformat(match[1].replace(",", ".")).timestamp()
         if match := _DMESG_STAMP.match(line):
-            moment = datetime.datetime.strptime(match[1], "%a %b %d %H:%M:%S %Y")
-            return moment.replace(tzinfo=datetime.UTC).timestamp()
+            return datetime.datetime.strptime(match[1], "%a %b %d %H:%M:%S %Y").timestamp()
         if match := _SYSLOG_STAMP.match(line):
-            year = datetime.datetime.fromtimestamp(last_unix_seconds, datetime.UTC).year
-            moment = datetime.datetime.strptime(f"{year} {match[1]}", "%Y %b %d %H:%M:%S").replace(tzinfo=datetime.UTC)
-            return (
-                moment.timestamp()
-                if moment.timestamp() <= last_unix_seconds
-                else moment.replace(year=year - 1).timestamp()
-            )
-    except ValueError:
+            year = datetime.datetime.fromtimestamp(last_unix_seconds).year
+            moment = datetime.datetime.strptime(f"{year} {match[1]}", "%Y %b %d %H:%M:%S")
+            is_past = moment.timestamp() <= last_unix_seconds
+            return (moment if is_past else moment.replace(year=year - 1)).timestamp()
+    except (ValueError, OverflowError, OSError):
         return None
     return None

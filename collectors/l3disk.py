@@ -1,12 +1,15 @@
 """The disk under a server's `file` storage: free space, inodes, and whether it is a disk at all.
 
 `mem_cache/hicache_storage.py` of SGLang 0.5.18: the directory is SGLANG_HICACHE_FILE_BACKEND_STORAGE_DIR, else
-/tmp/hicache. One page stands in one file, so inodes can run out first.
+/tmp/hicache. From 0.5.22 `file_storage_path` of the backend's extra config and then --file-storage-path come between
+them. One page stands in one file, so inodes can run out first.
 """
 
 from __future__ import annotations
 
 import os
+import tomllib
+from typing import Any
 
 from collectors.cmdline import option
 from collectors.procfs import read_file
@@ -14,6 +17,7 @@ from ranktop.sample import NoData, Processes, ServerProcess, SourceError, Storag
 
 _VARIABLE = b"SGLANG_HICACHE_FILE_BACKEND_STORAGE_DIR="
 _DEFAULT = "/tmp/hicache"
+_EXTRA_CONFIG = "--hicache-storage-backend-extra-config"
 _MAX_BYTES = 4 << 20
 
 
@@ -42,7 +46,7 @@ class StorageDiskCollector:
     def _look(self, process: ServerProcess, pid: int) -> StorageDisk:
         folder = f"{self._proc_root}/{pid}"
         try:
-            path = storage_path(read_file(f"{folder}/environ", _MAX_BYTES))
+            path = storage_path(read_file(f"{folder}/environ", _MAX_BYTES), process.argv, folder)
             told = os.statvfs(f"{folder}/root{path}")
             mounts = read_file(f"{folder}/mountinfo", _MAX_BYTES)
         except OSError as problem:
@@ -60,10 +64,36 @@ class StorageDiskCollector:
         )
 
 
-def storage_path(environ: bytes) -> str:
-    """The directory by a process's environment; the default where it is not absolute, as nobody knows its base."""
+def storage_path(environ: bytes, argv: tuple[str, ...] = (), folder: str = "/proc/self") -> str:
+    """The directory by a process's environment and command line; `folder` is its own in /proc.
+
+    The default where it is not absolute, as nobody knows its base. OSError: its configuration cannot be read.
+    """
     value = next((one[len(_VARIABLE) :] for one in environ.split(b"\0") if one.startswith(_VARIABLE)), b"")
-    return os.path.normpath(value.decode("utf-8", "replace")) if value.startswith(b"/") else _DEFAULT
+    path = value.decode("utf-8", "replace")
+    if not path:
+        configured = _extra_config(option(argv, _EXTRA_CONFIG) or "", folder).get("file_storage_path")
+        path = str(configured or option(argv, "--file-storage-path") or "")
+    return os.path.normpath(path) if path.startswith("/") else _DEFAULT
+
+
+def _extra_config(text: str, folder: str) -> dict[str, Any]:
+    """The backend's own configuration: JSON, or `@FILE` of JSON, TOML or YAML. Empty where it is none of these."""
+    if not text:
+        return {}
+    # Few servers have one, and every start would wait for its parser.
+    import yaml
+
+    data = text
+    if text.startswith("@"):
+        base = f"{folder}/root" if text.startswith("@/") else f"{folder}/cwd/"
+        data = read_file(base + text[1:], _MAX_BYTES).decode("utf-8", "replace")
+    try:
+        # YAML holds JSON too.
+        found: Any = tomllib.loads(data) if text.endswith(".toml") else yaml.safe_load(data)
+    except (tomllib.TOMLDecodeError, yaml.YAMLError, RecursionError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def file_system(mountinfo: bytes, path: str) -> str | None:

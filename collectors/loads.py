@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from collectors.http import bearer, failure, get
+from collectors.json_values import number, whole
 from ranktop.sample import LoadSnapshot, Processes, SourceError
 
 _DEADLINE_SECONDS = 5.0
@@ -57,38 +58,30 @@ def _snapshot(server: str, entry: dict[str, Any]) -> LoadSnapshot:
     mode = disaggregation.get("mode")
     return LoadSnapshot(
         server=server,
-        dp_rank=_int(entry.get("dp_rank")) or 0,
+        dp_rank=whole(entry.get("dp_rank")) or 0,
         # 0 is SGLang's default of a slot that no scheduler has written yet.
-        at_unix_seconds=_float(entry.get("timestamp")) or None,
-        running_requests=_int(entry.get("num_running_reqs")),
-        waiting_requests=_int(entry.get("num_waiting_reqs")),
-        used_tokens=_int(entry.get("num_used_tokens")),
-        capacity_tokens=_int(entry.get("max_total_num_tokens")),
-        token_usage_ratio=_float(entry.get("token_usage")),
-        generation_tokens_per_second=_float(entry.get("gen_throughput")),
-        weight_gib=_float(memory.get("weight_gb")),
-        kv_cache_gib=_float(memory.get("kv_cache_gb")),
-        graph_gib=_float(memory.get("graph_gb")),
-        accept_length=_float(speculative.get("accept_length")),
-        accept_ratio=_float(speculative.get("accept_rate")),
+        at_unix_seconds=number(entry.get("timestamp")) or None,
+        running_requests=whole(entry.get("num_running_reqs")),
+        waiting_requests=whole(entry.get("num_waiting_reqs")),
+        used_tokens=whole(entry.get("num_used_tokens")),
+        capacity_tokens=whole(entry.get("max_total_num_tokens")),
+        token_usage_ratio=number(entry.get("token_usage")),
+        generation_tokens_per_second=number(entry.get("gen_throughput")),
+        weight_gib=number(memory.get("weight_gb")),
+        kv_cache_gib=number(memory.get("kv_cache_gb")),
+        graph_gib=number(memory.get("graph_gb")),
+        accept_length=number(speculative.get("accept_length")),
+        accept_ratio=number(speculative.get("accept_rate")),
         mode=mode if isinstance(mode, str) else None,
-        bootstrap_queue_requests=_int(disaggregation.get("prefill_bootstrap_queue_reqs")),
-        inflight_queue_requests=_int(disaggregation.get("prefill_inflight_queue_reqs")),
-        prealloc_queue_requests=_int(disaggregation.get("decode_prealloc_queue_reqs")),
-        transfer_queue_requests=_int(disaggregation.get("decode_transfer_queue_reqs")),
-        paused_requests=_int(queues.get("paused")),
-        retracted_requests=_int(queues.get("retracted")),
+        bootstrap_queue_requests=whole(disaggregation.get("prefill_bootstrap_queue_reqs")),
+        inflight_queue_requests=whole(disaggregation.get("prefill_inflight_queue_reqs")),
+        prealloc_queue_requests=whole(disaggregation.get("decode_prealloc_queue_reqs")),
+        transfer_queue_requests=whole(disaggregation.get("decode_transfer_queue_reqs")),
+        paused_requests=whole(queues.get("paused")),
+        retracted_requests=whole(queues.get("retracted")),
     )
 
 
 def _section(entry: dict[str, Any], name: str) -> dict[str, Any]:
     section = entry.get(name)
     return section if isinstance(section, dict) else {}
-
-
-def _int(value: Any) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def _float(value: Any) -> float | None:
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None

@@ -103,5 +103,5 @@ def _bounded(path: str) -> bytes:
 def _decoded(text: bytes, path: str) -> dict[str, Any]:
     try:
         return msgspec.json.decode(text, type=dict[str, Any])
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise SourceError(f"{path}: no JSON object: {error}", "malformed") from error

@@ -9,12 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
 from collectors.cmdline import option
 from collectors.follow import FileFollower
+from collectors.json_values import LARGEST
 from ranktop.sample import NoData, Processes, RequestRecord
 
 TAIL_BYTES = 1 << 20
@@ -26,16 +27,19 @@ HIT_SHARE = 0.5
 _NAME = re.compile(r"sglang-request-metrics-\d{8}_\d{2}\.log")
 
 
+_Count = Annotated[int, msgspec.Meta(ge=-LARGEST, le=LARGEST)]
+
+
 class _Details(msgspec.Struct):
-    device: int | None = None
-    host: int | None = None
-    storage: int | None = None
+    device: _Count | None = None
+    host: _Count | None = None
+    storage: _Count | None = None
 
 
 class _Line(msgspec.Struct):
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
-    cached_tokens: int | None = None
+    prompt_tokens: _Count | None = None
+    completion_tokens: _Count | None = None
+    cached_tokens: _Count | None = None
     cached_tokens_details: _Details | None = None
     e2e_latency: float | None = None
     queue_time: float | None = None
@@ -43,8 +47,8 @@ class _Line(msgspec.Struct):
     prefill_finished_time: float | None = None
     request_finished_ts: float | None = None
     spec_accept_length: float | None = None
-    spec_verify_ct: int | None = None
-    dp_rank: int | None = None
+    spec_verify_ct: _Count | None = None
+    dp_rank: _Count | None = None
     finish_reason: dict[str, Any] | None = None
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from collectors.http import Answer, bearer, failure, get
+from collectors.json_values import number, whole, within_64_bits
 from collectors.secrets import without_secrets
 from ranktop.sample import Processes, ServerInfo, SourceError
 
@@ -79,7 +80,7 @@ class ServerInfoCollector:
 
 def parse(server: str, info: dict[str, Any], model: dict[str, Any]) -> ServerInfo:
     """ServerInfo from the two decoded answers. Accepts 0.5.14 to 0.5.23: `graph` is a number or a dict by phase."""
-    safe: dict[str, Any] = without_secrets({**info, "internal_states": None})
+    safe: dict[str, Any] = within_64_bits(without_secrets({**info, "internal_states": None}))
     model = without_secrets(model)
     states = info.get("internal_states")
     first = states[0] if isinstance(states, list) and states and isinstance(states[0], dict) else {}
@@ -91,9 +92,9 @@ def parse(server: str, info: dict[str, Any], model: dict[str, Any]) -> ServerInf
         server=server,
         version=_text(info.get("version")),
         args={name: value for name, value in safe.items() if name not in _NOT_ARGUMENTS},
-        max_total_num_tokens=_int(info.get("max_total_num_tokens")) or _int(memory.get("token_capacity")),
-        weight_gib=_float(memory.get("weight")),
-        kv_cache_gib=_float(memory.get("kvcache")),
+        max_total_num_tokens=whole(info.get("max_total_num_tokens")) or whole(memory.get("token_capacity")),
+        weight_gib=number(memory.get("weight")),
+        kv_cache_gib=number(memory.get("kvcache")),
         graph_gib=_graph_gib(memory.get("graph")),
         model_path=_text(model.get("model_path")) or _text(safe.get("model_path")),
         served_model_name=_text(model.get("served_model_name")) or _text(safe.get("served_model_name")),
@@ -117,18 +118,10 @@ def _json(answer: Answer) -> dict[str, Any]:
 
 def _graph_gib(graph: Any) -> float | None:
     if isinstance(graph, dict):
-        phases = [number for number in map(_float, graph.values()) if number is not None]
+        phases = [size for size in map(number, graph.values()) if size is not None]
         return sum(phases) if phases else None
-    return _float(graph)
+    return number(graph)
 
 
 def _text(value: Any) -> str | None:
     return value if isinstance(value, str) and value else None
-
-
-def _int(value: Any) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def _float(value: Any) -> float | None:
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None

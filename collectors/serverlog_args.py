@@ -6,6 +6,7 @@ import ast
 import re
 from typing import Any
 
+from collectors.json_values import within_64_bits
 from collectors.secrets import without_secrets
 
 _ITEM = re.compile(r"""(?:^|[\s,({])(?:'(?P<key>\w+)': |(?P<name>\w+)=)""")
@@ -32,7 +33,7 @@ def parse_server_args(text: str) -> dict[str, Any]:
         if body[end : end + 1] != ",":
             break
         position = end + 1
-    safe: dict[str, Any] = without_secrets(found)
+    safe: dict[str, Any] = within_64_bits(without_secrets(found))
     return safe
 
 

@@ -51,14 +51,22 @@ WORDINGS: tuple[Wording, ...] = _wordings(
         (
             "",
             "l1_pool",
-            r"(?:(?P<label_text>[\w -]+?) )?KV Cache (?:is allocated|VA upper bound)\. "
+            r"(?:(?P<label_text>[\w -]+?) )?KV Cache is allocated\. "
             r"(?:dtype: (?P<dtype_text>[\w.]+), )?#tokens: (?P<tokens>\d+)"
             rf"(?:, KV size: (?P<size_gib>{_N}) GB|, K size: (?P<k_gib>{_N}) GB, V size: (?P<v_gib>{_N}) GB)?",
+        ),
+        # Address space alone (from 0.5.20): what of it is backed is told behind the capture of graphs.
+        (
+            "",
+            "l1_pool",
+            r"(?:(?P<label_text>[\w -]+?) )?KV Cache VA upper bound\. (?:dtype: (?P<dtype_text>[\w.]+), )?"
+            r"#tokens: (?P<bound_tokens>\d+)",
         ),
         (
             "Post-capture",
             "l1_pool",
-            r"Post-capture KV sizing: KV cache allocated\. dtype: (?P<dtype_text>[\w.]+), #tokens: (?P<tokens>\d+), "
+            r"Post-capture KV sizing: (?:(?P<label_text>draft) )?KV cache allocated\. "
+            r"dtype: (?P<dtype_text>[\w.]+), #tokens: (?P<tokens>\d+), "
             rf"KV size: (?P<size_gib>{_N}) GB(?:, avail mem=(?P<avail_gib>{_N}) GB)?",
         ),
         ("Memory", "memory_pool_end", rf"Memory pool end\. avail mem=(?P<avail_gib>{_N}) GB"),
@@ -270,6 +278,8 @@ _MAX_CHARACTERS = 2000
 
 _ERROR_NAME = re.compile(r"(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt): ")
 _NUMBER = re.compile(r"-?\d+(\.\d+)?\Z")
+_GIANT = re.compile(r"\d{20}")
+"""More than 64 bits, which no number of SGLang has; a bootstrap room has up to 19 digits."""
 
 
 def match_message(message: str) -> tuple[str, dict[str, Any]] | None:
@@ -288,9 +298,14 @@ def match_message(message: str) -> tuple[str, dict[str, Any]] | None:
         candidates = [*candidates, *_BY_WORD[""]]
     for wording in candidates:
         match = wording.pattern.match(message)
-        if match is not None:
+        if match is not None and not any(map(_is_giant, match.groupdict().items())):
             return wording.kind, _typed(match.groupdict())
     return None
+
+
+def _is_giant(group: tuple[str, str | None]) -> bool:
+    name, text = group
+    return text is not None and not name.endswith("_text") and _GIANT.search(text) is not None
 
 
 def _typed(groups: dict[str, str | None]) -> dict[str, Any]:

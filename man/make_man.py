@@ -22,7 +22,7 @@ _EXIT = {
 }
 _ENVIRONMENT = {
     "RANKTOP_API_KEY, RANKTOP_API_KEY_FILE": "The key for servers that need one; never a flag, as ps would show it.",
-    "RANKTOP_ADMIN_API_KEY": "The admin key, where /server_info needs it.",
+    "RANKTOP_ADMIN_API_KEY": "The server's admin key; with it SGLang tells which storage is attached.",
     "RANKTOP_PROMETHEUS_TOKEN, RANKTOP_PROMETHEUS_PASSWORD": "For fleet and record --from-prometheus.",
     "RANKTOP_SECTION_NAME": "Any value of the configuration, such as RANKTOP_SCREEN_THEME=day.",
     "NO_COLOR": "No colours.",

@@ -6,7 +6,7 @@ import functools
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import msgspec
 import zstandard
@@ -35,22 +35,6 @@ class Mark(NamedTuple):
 
     at: float
     severity: Severity | None
-
-
-class Timeline(Protocol):
-    """Verdicts by time. Times are Unix seconds."""
-
-    def span(self) -> tuple[float, float] | None:
-        """First and last moment that can be shown; None before the first."""
-        ...
-
-    def at(self, when: float) -> Verdict | None:
-        """The newest verdict not after `when`; the first one when all are after."""
-        ...
-
-    def marks(self) -> Sequence[Mark]:
-        """Changes of severity over the whole span, oldest first."""
-        ...
 
 
 class _Run:
@@ -130,9 +114,11 @@ class LiveTimeline:
         run.pushed += 1
 
     def span(self) -> tuple[float, float] | None:
+        """First and last moment that can be shown, in Unix seconds; None before the first."""
         return (self._runs[0].times[0], self._newest.sample.at_unix_seconds) if self._runs and self._newest else None
 
     def at(self, when: float) -> Verdict | None:
+        """The newest verdict not after `when` (Unix seconds); the first one when all are after."""
         if not self._runs or self._newest is None:
             return None
         if when >= self._newest.sample.at_unix_seconds:
@@ -141,6 +127,7 @@ class LiveTimeline:
         return (earlier[-1] if earlier else self._runs[0]).at(when)
 
     def marks(self) -> Sequence[Mark]:
+        """Changes of severity over the whole span, oldest first."""
         return tuple(self._marks)
 
     def _has_a_spare_run(self) -> bool:

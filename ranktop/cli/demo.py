@@ -24,7 +24,9 @@ from ranktop.reconcile.grouping import rank_span
 @click.command()
 @click.argument("scenario", default="healthy")
 @click.option("--list", "list_scenarios", is_flag=True, help="Name the scenarios and what each must show.")
-@click.option("--port", type=click.IntRange(1, 65535), default=None, help="Port of the server. Default: a free one.")
+@click.option(
+    "--port", type=click.IntRange(1, 65535), default=None, metavar="N", help="Port of the server. Default: a free one."
+)
 @click.option(
     "--headless", type=click.FloatRange(0), default=None, metavar="SECONDS", help="No screen; counted from ready."
 )
@@ -32,10 +34,13 @@ from ranktop.reconcile.grouping import rank_span
     "--speed",
     type=click.FloatRange(0.01, 1000),
     default=1.0,
+    metavar="N",
     show_default=True,
     help="Scales the traffic and the node's clock, so that what takes an hour shows in a minute.",
 )
-@click.option("--seed", type=click.IntRange(0), default=7, show_default=True, help="Another one, other traffic.")
+@click.option(
+    "--seed", type=click.IntRange(0), default=7, metavar="N", show_default=True, help="Another one, other traffic."
+)
 @click.option("--theme", default=None, metavar="NAME|FILE", help="Colour theme.")
 @click.option("--ascii", "ascii_only", is_flag=True, help="Only ASCII signs.")
 @click.option("--no-mouse", is_flag=True, help="Leave the mouse to the terminal.")

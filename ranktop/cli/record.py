@@ -32,7 +32,14 @@ _FIRST_LOOK_SECONDS = 3.0
 @click.option("--instance", metavar="NAME", help="With --from-prometheus: the server's `instance` label.")
 @click.option("--start", default="-1h", show_default=True, metavar="TIME", help="With --from-prometheus.")
 @click.option("--end", default=None, metavar="TIME", help="With --from-prometheus. Default: now.")
-@click.option("--step", default=15.0, type=click.FloatRange(1, 3600), show_default=True, help="Seconds of a sample.")
+@click.option(
+    "--step",
+    default=15.0,
+    type=click.FloatRange(1, 3600),
+    metavar="SECONDS",
+    show_default=True,
+    help="Between two samples.",
+)
 def record(
     node: NodeOptions,
     output: str,

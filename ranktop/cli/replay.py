@@ -14,7 +14,9 @@ from ranktop.cli.settings import load_settings
 @click.command()
 @FILE
 @FROM
-@click.option("--speed", type=click.FloatRange(0.25, 64), default=1.0, show_default=True, help="Seconds a second.")
+@click.option(
+    "--speed", type=click.FloatRange(0.25, 64), default=1.0, metavar="N", show_default=True, help="Seconds a second."
+)
 @SALVAGE
 @click.option("--theme", default=None, metavar="NAME|FILE", help="Colour theme: a name or a TOML file.")
 @click.option("--ascii", "ascii_only", is_flag=True, help="Only ASCII signs.")

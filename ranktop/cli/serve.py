@@ -14,8 +14,8 @@ _LOCAL = ("127.0.0.1", "localhost", "::1")
 
 
 @click.command(context_settings={"ignore_unknown_options": True})
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
-@click.option("--port", default=9473, type=click.IntRange(1, 65535), show_default=True)
+@click.option("--host", default="127.0.0.1", metavar="ADDRESS", show_default=True, help="Address to listen on.")
+@click.option("--port", default=9473, type=click.IntRange(1, 65535), metavar="N", show_default=True)
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def serve(host: str, port: int, arguments: tuple[str, ...]) -> int:
     """Serve `ranktop watch ARGUMENTS` to browsers. There is no login: every visitor sees what you see."""

@@ -18,7 +18,7 @@ MAX_OUTPUT_BYTES = 1 << 20
 @click.argument("rank", required=False, metavar="[RANK]")
 @click.option("--pid", type=click.IntRange(1), metavar="PID", help="This process instead of a rank's tag.")
 @click.option("--server", metavar="ID", help="The server, where several have such a rank.")
-@click.option("--proc-root", default="/proc", show_default=True, help="Where /proc is mounted.")
+@click.option("--proc-root", default="/proc", metavar="DIRECTORY", show_default=True, help="Where /proc is mounted.")
 def stack(rank: str | None, pid: int | None, server: str | None, proc_root: str) -> int:
     """Print the Python stacks of RANK (like TP3, or 'DP0 TP3') through `py-spy dump --nonblocking`.
 

@@ -68,9 +68,12 @@ class Arguments(Struct, frozen=True):
     enable_dsa_cache_layer_split: bool = False
     disaggregation_transfer_backend: str = "mooncake"
     disaggregation_decode_enable_offload_kvcache: bool = False
+    disaggregation_decode_enable_radix_cache: bool = False
     disaggregation_decode_retraction_backup: str | None = None
     disaggregation_decode_host_receive_threshold: int | float | None = None
     optimistic_prefill_attempts: int = 0
+    enable_priority_scheduling: bool = False
+    disable_priority_preemption: bool = False
     speculative_algorithm: str | None = None
     speculative_eagle_topk: int | None = None
     enable_metrics: bool = False
@@ -138,6 +141,10 @@ def _checked_types(known: dict[str, Any]) -> Arguments:
         value = known.get(name)
         if value is not None and not (isinstance(value, int) and 1 <= value <= MAX_RANKS):
             raise PlanError(f"{flag_name(name)} {value!r}: a whole number from 1 to {MAX_RANKS} is accepted")
+    for name, least in (("base_gpu_id", 0), ("gpu_id_step", 1)):
+        value = known.get(name)
+        if isinstance(value, int) and value < least:
+            raise PlanError(f"{flag_name(name)} {value}: a whole number from {least} on is accepted")
     if "numa_node" in known:
         known["numa_node"] = [str(node) for node in known["numa_node"]]
     try:

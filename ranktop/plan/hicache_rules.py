@@ -212,6 +212,7 @@ HICACHE_RULES = (
         "untested",
         "which stage holds the draft layers was not checked; the plan counts them on every stage",
         lambda case: case.args.pp_size > 1 and case.args.is_draft_nextn,
+        since="0.5.21",
     ),
     Rule(
         "L1 + L2, radix on, MTP off",

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 
 def ranges(layers: int, parts: int) -> tuple[tuple[int, int], ...]:
-    """Half-open contiguous ranges; the first `layers % parts` own one layer more. Also pipeline stages."""
+    """Half-open contiguous ranges; the first `layers % parts` own one layer more. Pipeline stages: `stage_layers`."""
     base, extra = divmod(layers, parts)
     starts = [part * base + min(part, extra) for part in range(parts + 1)]
     return tuple(pairwise(starts))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ranktop.plan.arguments import Arguments
 from ranktop.plan.l3 import HIRADIX
 from ranktop.plan.layersplit import layer_equivalents
-from ranktop.plan.plan import GB, GIB, Plan
+from ranktop.plan.plan import GB, Plan
 from ranktop.plan.profiles import Profile
 
 
@@ -61,10 +61,7 @@ def _size_notes(plan: Plan, args: Arguments) -> list[str]:
             " `KV Cache is allocated ... #tokens: N`, or read the plan of a running server."
         )
     if plan.node.allocated_bytes is not None:
-        notes.append(
-            f"GB is 1e9 bytes, GiB is 2^30: this node's pools are {plan.node.allocated_bytes / GB:.2f} GB = "
-            f"{plan.node.allocated_bytes / GIB:.2f} GiB; the reserve is 10 GiB = 10.74 GB."
-        )
+        notes.append("GB is 1e9 bytes, GiB is 2^30: the reserve of 10 GiB is 10.74 GB.")
     if plan.node.ranks == 8 and plan.model.name == "glm-5.2" and args.hicache_size in (64, 96, 120):
         notes.append("The audit's column of 8 ranks multiplies a rounded figure: its last digit is off.")
     return notes

@@ -1,4 +1,4 @@
-"""Eligibility of prefill context parallelism and decode context parallelism (DCP), with and without HiCache."""
+"""Eligibility of parallel layouts: replicas over nodes, pipeline stages, prefill and decode context parallelism."""
 
 from __future__ import annotations
 
@@ -13,11 +13,51 @@ def _dsa_dcp(case: Case) -> bool:
     return case.args.dcp_size > 1 and case.model.attention == "dsa"
 
 
+def _replicas_over_nodes(case: Case) -> bool:
+    return case.args.dp_size > 1 and case.args.attn_dp_size == 1 and case.args.nnodes > 1
+
+
+def _staged_speculation(case: Case) -> bool:
+    return case.args.pp_size > 1 and case.args.speculative_algorithm is not None
+
+
 _L3_WITH_DCP = (
     "--hicache-storage-backend (L3) with --dcp-size > 1 is not supported yet. Run HiCache+DCP with L1/L2 only."
 )
 
 PARALLEL_RULES = (
+    Rule(
+        "replicas over several nodes",
+        "rejected",
+        "multi-node data parallel is not supported unless dp attention!",
+        _replicas_over_nodes,
+        until="0.5.21",
+    ),
+    Rule(
+        "replicas over several nodes",
+        "rejected",
+        "multi-node data-parallel replicas are not supported; use attention DP (--attn-dp-size) across nodes",
+        _replicas_over_nodes,
+        since="0.5.22",
+    ),
+    Rule(
+        "pipeline parallelism with speculation",
+        "rejected",
+        "Pipeline parallelism is not compatible with overlap schedule, speculative decoding",
+        _staged_speculation,
+        until="0.5.20",
+    ),
+    Rule(
+        "pipeline parallelism with speculation",
+        "rejected",
+        "Pipeline parallelism currently only supports EAGLE (non-multi-layer) speculative decoding",
+        lambda case: (
+            _staged_speculation(case)
+            and not case.args.is_draft_nextn
+            and not (case.args.speculative_algorithm == "DSPARK" and case.args.role == "prefill")
+        ),
+        since="0.5.21",
+    ),
     Rule(
         "prefill CP without a strategy",
         "rejected",

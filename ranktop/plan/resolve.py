@@ -117,11 +117,18 @@ def _host_pool_defaults(args: Arguments, profile: Profile, model: ModelFacts) ->
     ratio = 2.0
     if args.hicache_host_memory_mode == "buffer_only":
         ratio = 1.2
-    elif args.role == "decode" and profile.version == "0.5.18":
-        backup = args.disaggregation_decode_retraction_backup
-        if backup == "host_pool" or (backup is None and model.attention == "gqa"):
-            ratio = 1.0
+    elif args.role == "decode" and profile.version == "0.5.18" and _retracts_to_host(args, model):
+        ratio = 1.0
     return replace(args, hicache_ratio=ratio)
+
+
+def _retracts_to_host(args: Arguments, model: ModelFacts) -> bool:
+    """Whether retracted requests of a decode server go to the host pool (`kv_cache_builder.py`, 0.5.18)."""
+    if args.disaggregation_decode_retraction_backup is not None:
+        return args.disaggregation_decode_retraction_backup == "host_pool"
+    preempts = args.enable_priority_scheduling and not args.disable_priority_preemption
+    others = args.disaggregation_decode_enable_radix_cache or args.disaggregation_decode_enable_offload_kvcache
+    return model.attention == "gqa" and args.dcp_size == 1 and not preempts and not others
 
 
 def _layouts(args: Arguments, profile: Profile, changes: list[Rewrite]) -> Arguments:

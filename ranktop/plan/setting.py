@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
 
 from msgspec import Struct
 
-from ranktop.plan import geometry, layersplit
+from ranktop.plan import geometry
 from ranktop.plan.arguments import Arguments
 from ranktop.plan.eligibility import layer_split_reasons
 from ranktop.plan.launch import LaunchRequest
@@ -83,12 +84,18 @@ def setting_of(
 
 
 def stage_layers(environment: Mapping[str, str], layers: int, pp_size: int) -> tuple[tuple[int, int], ...]:
-    """Layers of every pipeline stage; `SGLANG_PP_LAYER_PARTITION` wins."""
+    """Layers of every pipeline stage, half-open; `SGLANG_PP_LAYER_PARTITION` wins.
+
+    Without it the last `layers % pp_size` stages hold one layer more, not the first as under LayerSplit
+    (`get_pp_indices`, `distributed/utils.py`, 0.5.16 to 0.5.23).
+    """
     if pp_size > layers:
         raise PlanError(f"--pp-size {pp_size}: the model has {layers} layers (give no more stages than that)")
     partition = environment.get("SGLANG_PP_LAYER_PARTITION")
     if not partition or pp_size == 1:
-        return layersplit.ranges(layers, pp_size)
+        base, extra = divmod(layers, pp_size)
+        starts = [stage * base + max(stage - (pp_size - extra), 0) for stage in range(pp_size + 1)]
+        return tuple(pairwise(starts))
     sizes = [int(size) if size.strip().isdigit() else 0 for size in partition.split(",")]
     if min(sizes) < 1 or sum(sizes) != layers or len(sizes) != pp_size:
         raise PlanError(

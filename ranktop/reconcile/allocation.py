@@ -16,6 +16,7 @@ class Pending(NamedTuple):
 
     server: str
     rank: str
+    pid: int
     planned_bytes: int
     pending_bytes: int
     node: int | None
@@ -33,7 +34,7 @@ def pending_pools(sample: Sample, ranks: Sequence[RankVerdict], unchanged: Uncha
         mappings, shared, huge = sample.mappings[process.pid], process.rss_shmem_bytes, process.hugetlb_bytes
         planned, pending = unchanged.of(("pending", rank.pid), _bytes, rank.pools, mappings, shared, huge)
         node = bound_node(process, sample.numa or ()) if pending else None
-        found.append(Pending(rank.server, rank.rank, planned, pending, node))
+        found.append(Pending(rank.server, rank.rank, process.pid, planned, pending, node))
     return tuple(found)
 
 

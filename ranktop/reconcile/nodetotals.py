@@ -8,16 +8,16 @@ from ranktop.reconcile.verdict import ServerVerdict, TierShares, TransferRates
 
 
 def node_tiers(servers: Sequence[ServerVerdict]) -> TierShares:
-    """Shares over all servers, weighted by tokens."""
+    """Shares over all servers, weighted by tokens. A share that a server does not tell is not taken for none of it."""
     known = [server.tiers for server in servers if server.tiers.window_tokens]
     if not known:
         return servers[0].tiers if servers else TierShares(detail="no server")
-    total = sum(tiers.window_tokens or 0 for tiers in known)
+    windows = [tiers.window_seconds for tiers in known if tiers.window_seconds is not None]
 
     def mean(name: str) -> float | None:
         values = [(getattr(tiers, name), tiers.window_tokens or 0) for tiers in known]
         said = [(share, tokens) for share, tokens in values if share is not None]
-        return sum(share * tokens for share, tokens in said) / total if said else None
+        return sum(share * tokens for share, tokens in said) / sum(tokens for _, tokens in said) if said else None
 
     return TierShares(
         device_hit=mean("device_hit"),
@@ -25,8 +25,9 @@ def node_tiers(servers: Sequence[ServerVerdict]) -> TierShares:
         storage_hit=mean("storage_hit"),
         miss=mean("miss"),
         source=known[0].source,
-        window_tokens=total,
-        window_seconds=max((tiers.window_seconds or 0.0 for tiers in known), default=None),
+        window_tokens=sum(tiers.window_tokens or 0 for tiers in known),
+        # One that counts from its start makes all of it be since then.
+        window_seconds=max(windows) if len(windows) == len(known) else None,
     )
 
 

@@ -8,6 +8,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -30,9 +31,16 @@ class RecorderStatus(Struct, frozen=True):
     path: str
     samples: int = 0
     used_bytes: int = 0
-    dropped_samples: int = 0
     problem: str | None = None
     problem_since_unix_seconds: float | None = None
+
+
+class _Handed(NamedTuple):
+    """One sample, and what was lost before it: since when, and how many."""
+
+    sample: Sample
+    verdict: Verdict | None
+    lost: tuple[float, int] | None
 
 
 class Recorder:
@@ -51,10 +59,10 @@ class Recorder:
             self._writer = Writer(path, meta, max_bytes=max_bytes, max_age_seconds=max_age_seconds, overwrite=overwrite)
         except sqlite3.Error as problem:
             raise RecordingError(f"{path}: cannot be made: {problem}") from problem
-        self._queue: queue.Queue[tuple[Sample, Verdict | None] | None] = queue.Queue(QUEUE_SAMPLES)
+        self._queue: queue.Queue[_Handed | None] = queue.Queue(QUEUE_SAMPLES)
         self._marks: queue.SimpleQueue[Mark] = queue.SimpleQueue()
         self._status = RecorderStatus(path)
-        self._dropped = 0
+        self._lost: tuple[float, int] | None = None
         self._thread = threading.Thread(target=self._run, name="ranktop recorder", daemon=True)
 
     @property
@@ -69,9 +77,11 @@ class Recorder:
     def put(self, sample: Sample, verdict: Verdict | None = None) -> None:
         """Hand over one sample; never waits. With a verdict its findings and the rollup are recorded too."""
         try:
-            self._queue.put_nowait((sample, verdict))
+            self._queue.put_nowait(_Handed(sample, verdict, self._lost))
+            self._lost = None
         except queue.Full:
-            self._dropped += 1
+            since, count = self._lost or (sample.at_unix_seconds, 0)
+            self._lost = (since, count + 1)
 
     def mark(self, text: str, at_unix_seconds: float | None = None) -> None:
         """Set a mark; it is written with the next sample."""
@@ -79,34 +89,40 @@ class Recorder:
 
     def stop(self, timeout_seconds: float = CLOSE_SECONDS) -> bool:
         """Write what is queued and close the file. False when that took longer: the disk hangs, nothing is damaged."""
-        self._queue.put(None)
-        self._thread.join(timeout_seconds)
+        ends = time.monotonic() + timeout_seconds
+        try:
+            self._queue.put(None, timeout=timeout_seconds)
+        except queue.Full:
+            return False
+        self._thread.join(max(0.0, ends - time.monotonic()))
         return not self._thread.is_alive()
 
     def _run(self) -> None:
         while (item := self._queue.get()) is not None:
-            self._write(*item)
+            self._write(item)
         try:
+            if self._lost is not None:
+                self._writer.lose(*self._lost)
             self._writer.close()
         except sqlite3.Error as problem:
             self._fail(writable(problem))
         drop_marks_file(self._writer.path)
 
-    def _write(self, sample: Sample, verdict: Verdict | None) -> None:
+    def _write(self, handed: _Handed) -> None:
         marks = take_marks(self._writer.path)
         while not self._marks.empty():
             marks.append(self._marks.get())
         try:
-            self._writer.append(sample, verdict, marks)
+            if handed.lost is not None:
+                self._writer.lose(*handed.lost)
+            self._writer.append(handed.sample, handed.verdict, marks)
         except sqlite3.Error as problem:
             self._fail(writable(problem))
             return
         except RecordingError as problem:
             self._fail(str(problem))
             return
-        self._status = RecorderStatus(
-            self._writer.path, self._status.samples + 1, self._writer.used_bytes, self._dropped
-        )
+        self._status = RecorderStatus(self._writer.path, self._status.samples + 1, self._writer.used_bytes)
 
     def _fail(self, problem: str) -> None:
         before = self._status
@@ -114,4 +130,4 @@ class Recorder:
         if since is None:
             _log.error("%s", problem)
             since = time.time()
-        self._status = RecorderStatus(before.path, before.samples, before.used_bytes, self._dropped, problem, since)
+        self._status = RecorderStatus(before.path, before.samples, before.used_bytes, problem, since)

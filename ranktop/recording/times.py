@@ -10,24 +10,32 @@ from datetime import time as time_of_day
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|h|d)?")
 _CLOCK = re.compile(r"(\d{1,2}):(\d{2})(?::(\d{2}))?")
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(k|M|G|Ki|Mi|Gi)?B?")
+_MAX_SECONDS = 100 * 366 * 86400.0
+_MAX_BYTES = 1 << 60
 _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 _BYTES = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "Ki": 1 << 10, "Mi": 1 << 20, "Gi": 1 << 30}
 
 
 def parse_duration(text: str) -> float:
-    """Seconds. ValueError when it is no duration."""
+    """Seconds. ValueError when it is no duration, or one that no clock can add."""
     found = _DURATION.fullmatch(text.strip())
     if found is None:
-        raise ValueError(f"{text!r} is no duration (like 90, 90s, 15m, 2h)")
-    return float(found[1]) * _SECONDS[found[2] or ""]
+        raise ValueError(f"{text[:80]!r} is no duration (like 90, 90s, 15m, 2h)")
+    seconds = float(found[1]) * _SECONDS[found[2] or ""]
+    if seconds > _MAX_SECONDS:
+        raise ValueError(f"{text[:80]!r}: a duration of at most 100 years is accepted (like 90, 90s, 15m, 2h)")
+    return seconds
 
 
 def parse_size(text: str) -> int:
-    """Bytes; `M` is 10^6 and `Mi` 2^20. ValueError when it is no size."""
+    """Bytes; `M` is 10^6 and `Mi` 2^20. ValueError when it is no size, or one that no disk has."""
     found = _SIZE.fullmatch(text.strip())
     if found is None:
-        raise ValueError(f"{text!r} is no size (like 500M, 2G, 512Mi)")
-    return int(float(found[1]) * _BYTES[found[2] or ""])
+        raise ValueError(f"{text[:80]!r} is no size (like 500M, 2G, 512Mi)")
+    size = float(found[1]) * _BYTES[found[2] or ""]
+    if size > _MAX_BYTES:
+        raise ValueError(f"{text[:80]!r}: a size of at most 1 EiB is accepted (like 500M, 2G, 512Mi)")
+    return int(size)
 
 
 def parse_moment(text: str, first: float, last: float, shown: float | None = None) -> float:

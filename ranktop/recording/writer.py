@@ -101,11 +101,18 @@ class Writer:
         else:
             self._flush()
 
+    def lose(self, at_unix_seconds: float, count: int) -> None:
+        """So many samples, the first of that time, never came to `append`: a gap is told behind the next one."""
+        began, lost = self._lost or (at_unix_seconds, 0)
+        self._lost = (began, lost + count)
+
     def close(self) -> None:
         """Put the last minute into a chunk and leave one file. sqlite3.Error: the rows on the disk stay as they are."""
         try:
+            self._tell_lost()
             if self._encoder.count:
                 self._close_minute()
+            if self._pending:
                 self._flush()
         finally:
             self._journal.close()
@@ -152,10 +159,15 @@ class Writer:
         self._journal.write(self._pending)
         self._pending = []
         self._unwritten = 0
-        if self._lost is not None:
-            since, count = self._lost
-            self._lost = None
-            self._note(gap(self._seq, since, f"{count} samples were lost: the disk, or the format, refused them"))
+        self._tell_lost()
+
+    def _tell_lost(self) -> None:
+        if self._lost is None:
+            return
+        since, count = self._lost
+        self._lost = None
+        samples = "1 sample was" if count == 1 else f"{count} samples were"
+        self._note(gap(self._seq, since, f"{samples} lost: the disk was too slow, or it or the format refused them"))
 
     def _give_up_unwritten(self) -> None:
         """Forget what waits. The next sample starts a new minute with schemas of its own."""

@@ -37,13 +37,18 @@ MESSAGES: list[tuple[str, str, dict[str, Any]]] = [
     (
         "SWA KV Cache VA upper bound. dtype: torch.bfloat16, #tokens: 1024, KV size: 1.00 GB",
         "l1_pool",
-        {"label": "SWA", "dtype": "torch.bfloat16", "tokens": 1024, "size_gib": 1.0},
+        {"label": "SWA", "dtype": "torch.bfloat16", "bound_tokens": 1024},
     ),
     (
         "Post-capture KV sizing: KV cache allocated. dtype: torch.bfloat16, #tokens: 1024, KV size: 1.00 GB, "
         "avail mem=5.00 GB",
         "l1_pool",
         {"dtype": "torch.bfloat16", "tokens": 1024, "size_gib": 1.0, "avail_gib": 5.0},
+    ),
+    (
+        "Post-capture KV sizing: draft KV cache allocated. dtype: torch.bfloat16, #tokens: 1024, KV size: 0.25 GB",
+        "l1_pool",
+        {"label": "draft", "dtype": "torch.bfloat16", "tokens": 1024, "size_gib": 0.25},
     ),
     ("Memory pool end. avail mem=21.17 GB", "memory_pool_end", {"avail_gib": 21.17}),
     (

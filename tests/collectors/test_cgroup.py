@@ -121,8 +121,9 @@ def test_v1_knows_limits_that_it_does_not_show(tmp_path: Path) -> None:
             "memory.max_usage_in_bytes": "2000\n",
             "memory.failcnt": "5\n",
             "memory.oom_control": "oom_kill_disable 0\nunder_oom 0\noom_kill 3\n",
-            "memory.stat": "rss 1\nhierarchical_memory_limit 8000\ntotal_rss 10\ntotal_shmem 20\n"
-            "total_inactive_file 30\ntotal_active_file 40\n",
+            # Without `total_` it is the cgroup's own, without its children's.
+            "memory.stat": "rss 1\nshmem 2\ninactive_file 3\nactive_file 4\nhierarchical_memory_limit 8000\n"
+            "total_rss 10\ntotal_shmem 20\ntotal_inactive_file 30\ntotal_active_file 40\n",
         },
     )
     write(own.parent, {"memory.limit_in_bytes": "9000\n"})
@@ -131,7 +132,8 @@ def test_v1_knows_limits_that_it_does_not_show(tmp_path: Path) -> None:
     cgroup = CgroupCollector(tmp_path / "proc", tmp_path / "sys").read(ranks(7), 0.0)[7]
     assert (cgroup.version, cgroup.current_bytes, cgroup.peak_bytes) == (1, 1000, 2000)
     assert (cgroup.limit_bytes, cgroup.limit_path) == (8000, "(an ancestor)")
-    assert (cgroup.anon_bytes, cgroup.shmem_bytes, cgroup.inactive_file_bytes) == (10, 20, 30)
+    assert (cgroup.anon_bytes, cgroup.shmem_bytes) == (10, 20)
+    assert (cgroup.inactive_file_bytes, cgroup.active_file_bytes) == (30, 40)
     assert (cgroup.oom_kill_count, cgroup.max_count, cgroup.oom_count, cgroup.oom_group) == (3, 5, None, None)
     write(own, {"memory.stat": "total_rss 10\n"})
     again = CgroupCollector(tmp_path / "proc", tmp_path / "sys").read(ranks(7), 0.0)[7]

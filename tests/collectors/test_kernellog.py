@@ -2,6 +2,9 @@ from __future__ import annotations
 
 import json
 import os
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -137,6 +140,17 @@ def test_public_reports(shared: Path, name: str, kinds: list[str]) -> None:
 XID = "NVRM: Xid (PCI:0000:dc:00): 45"
 
 
+@pytest.fixture
+def zone(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The local zone as POSIX spells it, UTC by itself: no database of zones is needed."""
+    monkeypatch.setenv("TZ", getattr(request, "param", "UTC0"))
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+@pytest.mark.usefixtures("zone")
 @pytest.mark.parametrize(
     ("line", "at"),
     [
@@ -148,6 +162,7 @@ XID = "NVRM: Xid (PCI:0000:dc:00): 45"
         (f"2026-08-11T08:47:54,250+0200 host1 kernel: {XID}", 1786430874.25),
         (f"kernel: {XID}", 1786440000.0),
         (f"[Xxx Aug 99 06:47:54 2026] {XID}", 1786440000.0),
+        (f"[Mon Jan  1 00:00:00 0001] {XID}", 1786440000.0),
         (f"Dec 31 00:00:00 host1 kernel: {XID}", 1767139200.0),
     ],
 )
@@ -161,6 +176,24 @@ def test_a_message_is_told_without_the_stamp_of_its_line(stamp: str) -> None:
     message = "Out of memory: Killed process 4242 (sglang::schedul) total-vm:1kB, anon-rss:1kB"
     (event,) = parse_text(stamp + message, at_unix_seconds=0.0)
     assert event.text == message
+
+
+@pytest.mark.parametrize("zone", ["MSK-3"], indirect=True)
+@pytest.mark.usefixtures("zone")
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"[Sun Nov 29 17:03:27 2026] {XID}",
+        f"Nov 29 17:03:27 node-a kernel: {XID}",
+        f"2026-11-29 17:03:27 {XID}",
+        f"2026-11-29T14:03:27Z {XID}",
+        f"2026-11-29T17:03:27+03:00 node-a kernel: {XID}",
+    ],
+)
+def test_a_stamp_without_a_zone_is_this_machines(line: str) -> None:
+    now = datetime(2026, 11, 30, tzinfo=UTC).timestamp()
+    (event,) = parse_text(line, at_unix_seconds=now)
+    assert event.at_unix_seconds == datetime(2026, 11, 29, 14, 3, 27, tzinfo=UTC).timestamp()
 
 
 def test_journal_lines() -> None:
@@ -189,7 +222,10 @@ def test_the_journal_as_a_program(tmp_path: Path) -> None:
         "--since=-2h",
     ]
     program.write_text("#!/bin/sh\necho 'no persistent journal' >&2\nexit 1\n")
-    with pytest.raises(NoData, match="no persistent journal"):
+    with pytest.raises(NoData, match=r"no persistent journal.*systemd-journal"):
+        journal_events(boot=-1, command=str(program))
+    program.write_text("#!/bin/sh\necho 'Data from the specified boot (-1) is not available' >&2\nexit 1\n")
+    with pytest.raises(NoData, match=r"is not available$"):
         journal_events(boot=-1, command=str(program))
     with pytest.raises(NoData, match="not installed"):
         journal_events(command=str(tmp_path / "none"))

@@ -42,6 +42,15 @@ def test_the_file_system_of_the_directory(server: int, tmp_path: Path) -> None:
     assert disk.file_system == file_system(Path("/proc/self/mountinfo").read_bytes(), str(tmp_path))
 
 
+def test_room_is_what_a_server_without_privilege_may_take(server: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file system that keeps blocks and inodes for root, which those of a test machine may not do."""
+    told = os.statvfs_result((65536, 4096, 1000, 300, 200, 500, 50, 40, 0, 255))
+    monkeypatch.setattr("collectors.l3disk.os.statvfs", lambda _: told)
+    disk = StorageDiskCollector("a:1").read(served(server), 0.0)
+    assert (disk.total_bytes, disk.free_bytes) == (1000 * 4096, 200 * 4096)
+    assert (disk.total_inodes, disk.free_inodes) == (500, 40)
+
+
 @pytest.mark.parametrize(
     "processes",
     [None, served(None), served(os.getpid(), "python", "--hicache-storage-backend", "mooncake"), served(1, "python")],
@@ -67,6 +76,46 @@ def test_a_process_that_is_gone_is_an_error_in_one_line(tmp_path: Path) -> None:
 )
 def test_where_the_directory_is(environ: bytes, path: str) -> None:
     assert storage_path(environ) == path
+
+
+@pytest.mark.parametrize(
+    ("arguments", "path"),
+    [
+        (("--hicache-storage-backend-extra-config", '{"file_storage_path": "/mnt/kv/"}'), "/mnt/kv"),
+        (
+            (
+                "--file-storage-path=/mnt/other",
+                '--hicache-storage-backend-extra-config={"file_storage_path": "/mnt/kv"}',
+            ),
+            "/mnt/kv",
+        ),
+        (("--file-storage-path", "/mnt/other"), "/mnt/other"),
+        (("--file-storage-path", "other"), "/tmp/hicache"),
+        (("--hicache-storage-backend-extra-config", '{"prefetch_threshold": 512}'), "/tmp/hicache"),
+        (("--hicache-storage-backend-extra-config", "{broken"), "/tmp/hicache"),
+        (("--hicache-storage-backend-extra-config", "[" * 100_000), "/tmp/hicache"),
+    ],
+)
+def test_where_the_directory_is_by_the_command_line(arguments: tuple[str, ...], path: str) -> None:
+    """From 0.5.22; the environment stands above it."""
+    assert storage_path(b"A=1", (*ARGV, *arguments)) == path
+    assert storage_path(b"SGLANG_HICACHE_FILE_BACKEND_STORAGE_DIR=/mnt/first", (*ARGV, *arguments)) == "/mnt/first"
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.json", '{"file_storage_path": "/mnt/kv"}'),
+        ("a.toml", 'file_storage_path = "/mnt/kv"'),
+        ("a.yaml", "file_storage_path: /mnt/kv"),
+    ],
+)
+def test_where_the_directory_is_by_a_file(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / name).write_text(text)
+    argv = (*ARGV, "--hicache-storage-backend-extra-config", f"@{tmp_path / name}")
+    assert storage_path(b"", argv, f"/proc/{os.getpid()}") == "/mnt/kv"
+    with pytest.raises(OSError, match="No such file"):
+        storage_path(b"", (*argv[:-1], f"@{tmp_path}/none.json"), f"/proc/{os.getpid()}")
 
 
 MOUNTS = rb"""21 1 0:20 / / rw,relatime shared:1 - overlay overlay rw

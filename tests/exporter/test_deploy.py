@@ -11,6 +11,7 @@ import re
 import shlex
 import subprocess
 import time
+import tomllib
 from collections.abc import Iterator
 from typing import Any
 
@@ -151,3 +152,13 @@ def test_the_daemonset_starts_the_exporter_and_reserves_no_gpu() -> None:
     assert container["args"][0] in {option for parameter in exporter.params for option in parameter.opts}
     assert "nvidia.com/gpu" not in json.dumps(container["resources"])
     assert {mount["name"] for mount in container["volumeMounts"]} == {volume["name"] for volume in pod["volumes"]}
+    assert all(mount["readOnly"] for mount in container["volumeMounts"])
+
+
+def test_the_image_has_what_the_wheel_is_built_of() -> None:
+    steps = (DEPLOY / "kubernetes" / "Containerfile").read_text().splitlines()
+    copied = {word for step in steps if step.startswith("COPY") for word in step.split()[1:-1]}
+    wheel = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
+    assert {*wheel["packages"], *(path.split("/")[0] for path in wheel["shared-data"])} <= copied
+    assert {"pyproject.toml", "README.md", "LICENSE"} <= copied
+    assert all((ROOT / name).exists() for name in copied)

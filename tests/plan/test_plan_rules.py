@@ -6,9 +6,20 @@ from typing import Any
 
 import pytest
 
-from ranktop.plan import GIB, LaunchRequest, PlanError, compute_plan, launch_from_server_info, profile_for, rank_tags
+from ranktop.plan import (
+    GIB,
+    LaunchRequest,
+    PlanError,
+    compute_plan,
+    geometry,
+    launch_from_server_info,
+    profile_for,
+    rank_tags,
+)
 from ranktop.plan.arguments import arguments_of
 from ranktop.plan.autosize import auto_ratio
+from ranktop.plan.gate import node_plan
+from ranktop.plan.setting import stage_layers
 
 from .support import HICACHE, codes, plan_of, plan_of_line
 
@@ -74,6 +85,12 @@ RANKS: list[tuple[dict[str, Any], list[str], list[int]]] = [
         [0, 1, 2, 3],
     ),
     ({"tp_size": 2, "pp_size": 2}, ["PP0 TP0", "PP0 TP1", "PP1 TP0", "PP1 TP1"], [0, 1, 2, 3]),
+    # SGLang steps over GPUs within a stage and not between stages: two ranks land on GPU 2.
+    (
+        {"tp_size": 2, "pp_size": 2, "gpu_id_step": 2},
+        ["PP0 TP0", "PP0 TP1", "PP1 TP0", "PP1 TP1"],
+        [0, 2, 2, 4],
+    ),
     ({"tp_size": 4, "nnodes": 2, "node_rank": 1}, ["TP2", "TP3"], [0, 1]),
     ({"tp_size": 2, "pp_size": 2, "nnodes": 2, "node_rank": 1}, ["PP1 TP0", "PP1 TP1"], [0, 1]),
     (
@@ -115,6 +132,81 @@ def test_dp_under_prefill_cp_is_attention_dp_from_0_5_22() -> None:
         plan_of(flags | {"dp_size": 3}, "0.5.22")
 
 
+def test_the_gate_of_ranks_that_differ_takes_the_worst_order() -> None:
+    """By hand, in pages of 64 tokens: what an indexer must find free is least for the rank with the smallest."""
+    large, small = (
+        geometry.host_pool(100, layers, index_layers, 10, 64, geometry.PoolTokens(640, 10))
+        for layers, index_layers in ((10, 10), (5, 2))
+    )
+    node = node_plan(profile_for("0.5.18")[0], [large, small], 2)
+    primaries, indexers, allocated = (640_000, 320_000), (64_000, 12_800), (640_000 + 70_400, 320_000 + 14_080)
+    assert node.surely_fails_below_bytes == 10 * GIB + sum(primaries) + indexers[1]
+    assert node.surely_fits_bytes == 10 * GIB + max(
+        allocated[1] + primaries[0] + indexers[0], allocated[0] + primaries[1] + indexers[1]
+    )
+
+
+@pytest.mark.parametrize(
+    ("layers", "stages", "expected"),
+    [
+        (78, 4, [(0, 19), (19, 38), (38, 58), (58, 78)]),
+        (61, 4, [(0, 15), (15, 30), (30, 45), (45, 61)]),
+        (78, 2, [(0, 39), (39, 78)]),
+    ],
+)
+def test_the_last_stages_hold_what_is_left_over(layers: int, stages: int, expected: list[tuple[int, int]]) -> None:
+    """`get_pp_indices` of 0.5.16 to 0.5.23; LayerSplit gives what is left over to the first ranks."""
+    assert list(stage_layers({}, layers, stages)) == expected
+
+
+@pytest.mark.parametrize(
+    ("version", "bytes_per_token"), [("0.5.17", int(61_464 * (1 + 1 / 78))), ("0.5.18", 61_464 + 656 + 132)]
+)
+def test_the_draft_in_the_l1_cell(version: str, bytes_per_token: int) -> None:
+    """Until 0.5.17 `pool_configurator.py` scales the cell by layers; from 0.5.18 a draft layer is one more."""
+    plan = plan_of({"kv_cache_dtype": "fp8_e4m3", "speculative_algorithm": "EAGLE"} | HICACHE, version)
+    assert plan.ranks[0].device.bytes_per_token == bytes_per_token
+
+
+DECODE = {"disaggregation_mode": "decode", "enable_hierarchical_cache": True}
+RADIX = {"disaggregation_decode_enable_radix_cache": True}
+BUFFER_ONLY = {
+    "enable_hierarchical_cache": True,
+    "hicache_storage_backend": "file",
+    "hicache_host_memory_mode": "buffer_only",
+}
+
+
+@pytest.mark.parametrize(
+    ("flags", "model", "version", "ratio"),
+    [
+        ({"enable_hierarchical_cache": True}, "qwen3-32b", "0.5.18", 2.0),
+        (BUFFER_ONLY, "glm-5.2", "0.5.19", 1.2),
+        (DECODE, "qwen3-32b", "0.5.18", 1.0),
+        (DECODE, "qwen3-32b", "0.5.17", 2.0),
+        (DECODE, "qwen3-32b", "0.5.19", 2.0),
+        (DECODE, "glm-5.2", "0.5.18", 2.0),
+        (DECODE | {"disaggregation_decode_retraction_backup": "host_pool"}, "glm-5.2", "0.5.18", 1.0),
+        (DECODE | {"disaggregation_decode_retraction_backup": "cpu_tensor"}, "qwen3-32b", "0.5.18", 2.0),
+        (DECODE | RADIX, "qwen3-32b", "0.5.18", 2.0),
+        (DECODE | RADIX | {"disaggregation_decode_retraction_backup": "host_pool"}, "qwen3-32b", "0.5.18", 1.0),
+        (DECODE | {"dcp_size": 2, "tp_size": 2}, "qwen3-32b", "0.5.18", 2.0),
+        (DECODE | {"enable_priority_scheduling": True}, "qwen3-32b", "0.5.18", 2.0),
+        (
+            DECODE | {"enable_priority_scheduling": True, "disable_priority_preemption": True},
+            "qwen3-32b",
+            "0.5.18",
+            1.0,
+        ),
+    ],
+)
+def test_the_ratio_where_neither_it_nor_a_size_is_given(
+    flags: dict[str, Any], model: str, version: str, ratio: float
+) -> None:
+    """`kv_cache_builder.py` and `server_args.py` (later `hicache_hook.py`) of each release."""
+    assert compute_plan(LaunchRequest(flags), version=version, model=model).launch.hicache_ratio == ratio
+
+
 def test_stages_by_environment() -> None:
     request = LaunchRequest({"pp_size": 2}, environment={"SGLANG_PP_LAYER_PARTITION": "30,48"})
     assert [(rank.layers.start, rank.layers.end) for rank in compute_plan(request).ranks] == [(0, 30), (30, 78)]
@@ -137,6 +229,8 @@ def test_a_stage_without_a_layer_is_one_line(stages: int, partition: str | None,
     ("flags", "words"),
     [
         ({"tp_size": 0}, "--tp-size 0"),
+        ({"base_gpu_id": -1}, "--base-gpu-id -1: a whole number from 0"),
+        ({"gpu_id_step": 0}, "--gpu-id-step 0: a whole number from 1"),
         ({"tp_size": -8}, "--tp-size -8"),
         ({"tp_size": 10**9}, "--tp-size 1000000000"),
         ({"hicache_size": -1}, "--hicache-size -1"),

@@ -160,6 +160,15 @@ def test_a_mismatch_says_what_is_blind() -> None:
     assert found(judge(absent), "NVML-BROKEN") == [], "no driver here is ordinary"
 
 
+def test_a_library_that_does_not_fit_the_driver_is_known_from_the_kernel() -> None:
+    told = event("driver_mismatch", 0.5, library_version="580.95.05", driver_version="580.105.08")
+    blind = [replace(events(samples.healthy(1), told), gpus=None)]
+    finding = only(judge(blind), "NVML-BROKEN")
+    assert finding.message.startswith("NVIDIA library 580.95.05 does not fit the loaded driver 580.105.08")
+    assert found(judge([events(samples.healthy(1), told)]), "NVML-BROKEN") == [], "NVML answers all the same"
+    assert found(judge([replace(samples.healthy(1), gpus=None)]), "NVML-BROKEN") == []
+
+
 # GPU-XID
 
 

@@ -60,6 +60,27 @@ def leaking(bytes_per_hour: float, *, page: bool = True, wave: int = 0, l2_grows
     return moving(1860, change, step=30)
 
 
+def test_a_leak_meets_the_limit_of_its_own_pod() -> None:
+    """TP2's pod has 100 GB left, which is less than the host has; that of TP4 to TP7 is nearly full."""
+
+    def two_pods(sample: Sample) -> Sample:
+        one = changes.cgroup(sample, current_bytes=1000 * GB, inactive_file_bytes=0, active_file_bytes=0)
+        pods = {
+            samples.pid_of(tp): replace(
+                one.cgroups[samples.pid_of(tp)],
+                path=f"/pod{tp // 4}",
+                limit_path=f"/pod{tp // 4}",
+                limit_bytes=(1100 if tp < 4 else 1005) * GB,
+            )
+            for tp in range(8)
+        }
+        return replace(one, cgroups=pods)
+
+    finding = only(judge(two_pods(sample) for sample in leaking(1.2e9)), "HOST-ANON-LEAK")
+    assert finding.evidence["limit"] == "cgroup /pod0"
+    assert finding.evidence["time_to_limit_hours"] == pytest.approx(100 / 1.2, rel=0.01)
+
+
 def test_a_heap_that_grows_while_pools_stand_still() -> None:
     finding = only(judge(leaking(1.2e9)), "HOST-ANON-LEAK")
     assert (finding.severity, finding.ranks) == ("warn", ("TP2",))

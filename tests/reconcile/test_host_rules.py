@@ -98,6 +98,33 @@ def test_the_pod_is_the_limit_when_it_leaves_less_than_the_host() -> None:
     assert finding.message.endswith(f"GB can be taken (cgroup {changes.POD})"), "a path is longer than a row"
 
 
+@pytest.mark.parametrize(("own_limit_gb", "expected"), [(4000, None), (1250, 4 * INDEXER)])
+def test_a_pods_limit_is_held_against_the_ranks_in_it(own_limit_gb: int, expected: int | None) -> None:
+    """TP4 to TP7 still allocate, in a pod of their own; that of TP0 to TP3 is nearly full, and has room for TP3's."""
+
+    def two_pods(sample: Sample) -> Sample:
+        for tp in range(3, 8):
+            sample = samples.with_pool(sample, tp, PRIMARY)
+        loading = changes.loading(changes.cgroup(sample))
+        pods = {
+            samples.pid_of(tp): replace(
+                loading.cgroups[samples.pid_of(tp)],
+                path=f"/pod{tp // 4}",
+                limit_path=f"/pod{tp // 4}",
+                limit_bytes=(own_limit_gb if tp > 3 else 1200) * GB,
+            )
+            for tp in range(8)
+        }
+        return replace(loading, cgroups=pods)
+
+    verdict = judge(story(1, two_pods))
+    if expected is None:
+        assert found(verdict, "HOST-HEADROOM") == []
+        return
+    finding = only(verdict, "HOST-HEADROOM")
+    assert (finding.evidence["limit"], finding.evidence["still_to_allocate_bytes"]) == ("cgroup /pod1", expected)
+
+
 def test_mapped_pools_that_are_not_filled_yet_are_still_to_come() -> None:
     def half(sample: Sample) -> Sample:
         empty = changes.ranks(sample, lambda rank: replace(rank, rss_shmem_bytes=72 * GB))
@@ -107,6 +134,18 @@ def test_mapped_pools_that_are_not_filled_yet_are_still_to_come() -> None:
     assert finding.evidence["still_to_allocate_bytes"] == 8 * (PRIMARY + INDEXER - 72 * GB)
     roomy = story(1, lambda s: changes.host(half(s), available_bytes=620 * GB))
     assert found(judge(roomy), "HOST-HEADROOM") == []
+
+
+def test_no_more_is_to_come_than_was_planned() -> None:
+    """TP3 maps nearly twice its pool, and nothing is filled: what is over the plan is told by HOST-POOL-OVER."""
+
+    def oversized(sample: Sample) -> Sample:
+        empty = changes.ranks(sample, lambda rank: replace(rank, rss_shmem_bytes=0))
+        larger = samples.with_pool(empty, 3, 2 * PRIMARY - (1 << 30), INDEXER)
+        return changes.loading(changes.host(larger, available_bytes=580 * GB))
+
+    finding = only(judge(story(1, oversized)), "HOST-HEADROOM")
+    assert finding.evidence["still_to_allocate_bytes"] == 8 * (PRIMARY + INDEXER)
 
 
 def bound(sample: Sample, free_gb: int) -> Sample:
@@ -131,6 +170,27 @@ def test_a_node_that_cannot_hold_its_ranks_is_full() -> None:
     loose = story(1, lambda s: changes.ranks(bound(s, 90), lambda rank: replace(rank, cpus_allowed="0-127")))
     assert found(judge(loose), "NUMA-NODE-FULL") == [], "not bound: the other node serves"
     assert found(judge(story(1, lambda s: replace(bound(s, 90), numa=None))), "NUMA-NODE-FULL") == []
+
+
+def falling_node(sample: Sample, at: int, cpus: str = "64-127") -> Sample:
+    """Ready, every pool there, and node 1 loses 0.5 GB a second of its last 60 GB; TP4 to TP7 are bound to it."""
+    nodes = tuple(
+        replace(node, cpus=f"{64 * node.node}-{64 * node.node + 63}", free_bytes=(90 - node.node * 30) * GB)
+        for node in sample.numa or ()
+    )
+    one = replace(nodes[1], free_bytes=60 * GB - at * GB // 2)
+    moved = replace(sample, numa=(nodes[0], one))
+    return changes.ranks(moved, lambda rank: replace(rank, cpus_allowed=cpus), 4, 5, 6, 7)
+
+
+def test_a_node_that_runs_out_is_told_where_ranks_are_bound_to_it() -> None:
+    finding = only(judge(moving(60, falling_node)), "HOST-HEADROOM")
+    assert (finding.severity, finding.evidence["limit"]) == ("critical", "NUMA node 1")
+    assert finding.evidence["time_to_limit_seconds"] == pytest.approx(60, rel=0.05), "30 GB at 0.5 GB/s"
+    loose = moving(60, lambda s, at: falling_node(s, at, "0-127"))
+    assert found(judge(loose), "HOST-HEADROOM") == [], "the other node serves"
+    still = moving(60, lambda s, at: falling_node(s, 60))
+    assert found(judge(still), "HOST-HEADROOM") == [], "it does not fall"
 
 
 # HOST-PRESSURE, HOST-SWAP
@@ -158,6 +218,15 @@ def pressed(some: float, full: float = 0.0, minute: float = 0.0) -> Pressure:
 )
 def test_pressure(seconds: int, pressure: Pressure | None, expected: list[tuple[str, tuple[str, ...]]]) -> None:
     assert found(judge(story(seconds, lambda s: changes.host(s, pressure=pressure))), "HOST-PRESSURE") == expected
+
+
+def test_a_minute_before_a_calm_half_is_no_pressure() -> None:
+    """The kernel's mean of a minute counts only where less than that was seen."""
+
+    def dipping(sample: Sample, at: int) -> Sample:
+        return changes.host(sample, pressure=pressed(1.0 if 15 <= at <= 20 else 6.0, minute=5.5))
+
+    assert found(judge(moving(32, dipping)), "HOST-PRESSURE") == []
 
 
 def test_pressure_of_the_ranks_own_cgroup_decides() -> None:

@@ -13,10 +13,13 @@ from support.changes import event, events, found, judge, only, story
 GB = 10**9
 
 
-def placed(sample: Sample, tp: int, *pages_by_node: tuple[int, int], address: int = 0x7F0000000000) -> Sample:
+def placed(
+    sample: Sample, tp: int, *pages_by_node: tuple[int, int], address: int = 0x7F0000000000, absent: int = 0
+) -> Sample:
     pid = samples.pid_of(tp)
-    sampled = sum(pages for _, pages in pages_by_node)
-    return replace(sample, placements=sample.placements | {pid: (Placement(pid, address, sampled, pages_by_node),)})
+    sampled = absent + sum(pages for _, pages in pages_by_node)
+    placement = Placement(pid, address, sampled, pages_by_node, absent_pages=absent)
+    return replace(sample, placements=sample.placements | {pid: (placement,)})
 
 
 @pytest.mark.parametrize(
@@ -24,6 +27,10 @@ def placed(sample: Sample, tp: int, *pages_by_node: tuple[int, int], address: in
     [
         pytest.param(lambda s: placed(s, 5, (0, 79), (1, 177)), [("warn", ("TP5",))], id="31 % on the other node"),
         pytest.param(lambda s: placed(s, 5, (0, 12), (1, 244)), [], id="4.7 %: below 5"),
+        pytest.param(
+            lambda s: placed(s, 5, (0, 8), (1, 120), absent=128), [("warn", ("TP5",))], id="6 % of those that are there"
+        ),
+        pytest.param(lambda s: placed(s, 5, absent=256), [], id="none is there"),
         pytest.param(lambda s: placed(s, 5, (0, 256), address=0x7A0000000000), [], id="a mapping that is no pool"),
         pytest.param(lambda s: replace(s, placements={}), [], id="not readable"),
         pytest.param(

@@ -8,7 +8,7 @@ from datetime import datetime
 
 import pytest
 
-from ranktop.recording.times import last_day, parse_moment
+from ranktop.recording.times import last_day, parse_duration, parse_moment, parse_size
 
 
 def at(day: int, clock: str) -> float:
@@ -71,3 +71,27 @@ def test_live_it_is_the_last_such_time(typed: str, is_: str) -> None:
 def test_what_is_no_time_is_said(typed: str) -> None:
     with pytest.raises(ValueError, match="is no "):
         parse_moment(typed, at(29, "11:51"), at(29, "12:30"))
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("90", 90.0), ("90s", 90.0), ("1.5m", 90.0), ("2h", 7200.0), (" 7 d ", 604800.0)]
+)
+def test_durations(text: str, seconds: float) -> None:
+    assert parse_duration(text) == seconds
+
+
+@pytest.mark.parametrize(("text", "size"), [("500", 500), ("500M", 500_000_000), ("2GiB", 2 << 30), ("1.5k", 1500)])
+def test_sizes(text: str, size: int) -> None:
+    assert parse_size(text) == size
+
+
+@pytest.mark.parametrize("text", ["", "soon", "-5", "1e3", "10w", "9" * 400 + "s", "101000000h"])
+def test_what_is_no_duration_is_told(text: str) -> None:
+    with pytest.raises(ValueError, match="duration"):
+        parse_duration(text)
+
+
+@pytest.mark.parametrize("text", ["", "big", "-5", "10T", "9" * 400, "2000000000G"])
+def test_what_is_no_size_is_told(text: str) -> None:
+    with pytest.raises(ValueError, match="size"):
+        parse_size(text)

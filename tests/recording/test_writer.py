@@ -8,6 +8,8 @@ import stat
 import subprocess
 import sys
 import textwrap
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -18,7 +20,7 @@ from ranktop.recording.cut import cut
 from ranktop.recording.errors import RecordingError
 from ranktop.recording.marks import add_mark, marks_path
 from ranktop.recording.reader import Recording
-from ranktop.recording.recorder import Recorder
+from ranktop.recording.recorder import QUEUE_SAMPLES, Recorder
 from ranktop.recording.tables import ROLLUP
 from ranktop.recording.writer import MAX_UNWRITTEN_SAMPLES, Writer
 from ranktop.sample import Event, Sample
@@ -227,7 +229,61 @@ def test_a_full_disk_loses_nothing_that_waits_and_says_what_it_lost(path: str) -
     assert found[:10] == samples[:10]
     assert found[-40:] == samples[-40:]
     lost = len(samples) - len(found)
-    assert gaps == [f"{lost} samples were lost: the disk, or the format, refused them"]
+    assert gaps == [f"{lost} samples were lost: the disk was too slow, or it or the format refused them"]
+
+
+def until_written(recorder: Recorder, samples: int) -> None:
+    ends = time.monotonic() + 60
+    while recorder.status.samples < samples:
+        assert time.monotonic() < ends, recorder.status
+        time.sleep(0.01)
+
+
+def test_what_a_disk_was_too_slow_for_is_told(path: str) -> None:
+    recorder = Recorder(path, {})
+    node = SyntheticNode(ranks=1)
+    # Nobody writes yet: the queue fills as under a disk that hangs.
+    samples = [node.sample() for _ in range(QUEUE_SAMPLES + 7)]
+    for sample in samples:
+        recorder.put(sample)
+    recorder.start()
+    until_written(recorder, QUEUE_SAMPLES)
+    recorder.put(node.sample())
+    assert recorder.stop()
+    with Recording(path) as recording:
+        gaps = [(note.at_unix_seconds, note.text) for note in recording.events() if note.kind == "gap"]
+        assert len(list(recording.samples())) == QUEUE_SAMPLES + 1
+    words = "7 samples were lost: the disk was too slow, or it or the format refused them"
+    assert gaps == [(samples[QUEUE_SAMPLES].at_unix_seconds, words)]
+
+
+def test_a_disk_that_hangs_does_not_keep_the_screen_from_ending(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    recorder = Recorder(path, {})
+    answers = threading.Event()
+    append = recorder._writer.append
+    monkeypatch.setattr(recorder._writer, "append", lambda *handed: (answers.wait(), append(*handed)))
+    recorder.start()
+    node = SyntheticNode(ranks=1)
+    for _ in range(QUEUE_SAMPLES + 2):
+        recorder.put(node.sample())
+    stopping = threading.Thread(target=recorder.stop, args=(0.05,), daemon=True)
+    stopping.start()
+    stopping.join(20)
+    assert not stopping.is_alive(), "waits for room in the queue"
+    answers.set()
+    assert recorder.stop(), "the disk answers again"
+
+
+def test_what_was_lost_last_is_told_too(path: str) -> None:
+    recorder = Recorder(path, {})
+    node = SyntheticNode(ranks=1)
+    for _ in range(QUEUE_SAMPLES + 1):
+        recorder.put(node.sample())
+    recorder.start()
+    until_written(recorder, QUEUE_SAMPLES)
+    assert recorder.stop()
+    with Recording(path) as recording:
+        assert [note.text[:17] for note in recording.events() if note.kind == "gap"] == ["1 sample was lost"]
 
 
 def test_a_real_limit_on_the_file_is_survived(path: str) -> None:

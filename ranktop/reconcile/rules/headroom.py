@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from ranktop.finding import Finding
 from ranktop.reconcile.allocation import Pending
@@ -22,7 +23,7 @@ _SMALLER = (
 
 def host_headroom(context: Context) -> Iterator[Finding]:
     """Less can be taken than the ranks still have to allocate, or the trend reaches the limit within minutes."""
-    yield from _too_little(context, sum(rank.pending_bytes for rank in context.pending))
+    yield from _too_little(context)
     yield from _running_out(context)
 
 
@@ -38,17 +39,31 @@ def node_full(context: Context) -> Iterator[Finding]:
         yield _node_full(node.node, bound, headroom, growth, node.source)
 
 
-def _too_little(context: Context, still: int) -> Iterator[Finding]:
-    host = context.sample.host
-    if still <= 0:
-        return
-    limits: list[tuple[str, int, str]] = []
+class _Limit(NamedTuple):
+    """What can still be taken under a limit, and what the ranks under it have still to allocate."""
+
+    name: str
+    left_bytes: int
+    still_bytes: int
+    source: str
+
+
+def _limits(context: Context) -> Iterator[_Limit]:
+    host, pending = context.sample.host, [rank for rank in context.pending if rank.pending_bytes]
     if host is not None and host.available_bytes is not None:
-        limits.append(("MemAvailable", host.available_bytes, host.source))
-    limits += [(f"cgroup {use.limit_path}", use.headroom_bytes, use.source) for use in group_uses(context.sample)]
+        yield _Limit("MemAvailable", host.available_bytes, sum(rank.pending_bytes for rank in pending), host.source)
+    for use in group_uses(context.sample) if pending else ():
+        inside = {pid for pid, cgroup in context.sample.cgroups.items() if cgroup.path in use.members}
+        still = sum(rank.pending_bytes for rank in pending if rank.pid in inside)
+        yield _Limit(f"cgroup {use.limit_path}", use.headroom_bytes, still, use.source)
+
+
+def _too_little(context: Context) -> Iterator[Finding]:
+    """One finding, for the limit that lacks most."""
+    limits = [limit for limit in _limits(context) if limit.still_bytes]
     if not limits:
         return
-    name, left, source = min(limits, key=lambda limit: limit[1])
+    name, left, still, source = max(limits, key=lambda limit: limit.still_bytes - limit.left_bytes)
     # SGLang checks its reserve at start only.
     reserve = int(context.node.line("host.reserve").planned or 0) if _is_loading(context) else 0
     if left >= still + reserve:

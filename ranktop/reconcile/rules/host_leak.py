@@ -86,7 +86,12 @@ def _is_plateau(track: Track, seconds: float, tolerance: float) -> bool:
 def _leak(context: Context, rank: RankVerdict, per_second: float, r2: float) -> Finding:
     host = context.sample.host
     limits = [("MemAvailable", host.available_bytes)] if host is not None and host.available_bytes is not None else []
-    limits += [(f"cgroup {use.limit_path}", use.headroom_bytes) for use in group_uses(context.sample)]
+    own = context.sample.cgroups.get(rank.pid) if rank.pid is not None else None
+    limits += [
+        (f"cgroup {use.limit_path}", use.headroom_bytes)
+        for use in group_uses(context.sample)
+        if own is not None and own.path in use.members
+    ]
     name, left = min(limits, key=lambda limit: limit[1], default=("", None))
     hours = left / (per_second * 3600) if left is not None else None
     return Finding(
