@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from msgspec import Struct
 
 LineKey = tuple[str, str, str]
-"""(server id, rank tag, line name); the node's own lines have empty server and rank."""
+"""(server id, rank tag, line name); a server's own values have an empty rank, the node's an empty server, too."""
 
 STEP_SECONDS = 10.0
 KEEP_SECONDS = 3 * 3600.0

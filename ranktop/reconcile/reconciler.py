@@ -28,7 +28,7 @@ from ranktop.reconcile.nodetotals import node_tiers, node_transfers
 from ranktop.reconcile.phases import ServerPhases, follow_phases, phase_list
 from ranktop.reconcile.plans import ServerPlan, plan_server
 from ranktop.reconcile.routers import RouterDigest, router_digest
-from ranktop.reconcile.rules import NODE_HISTORY, RANK_HISTORY, RULES, SELDOM_RANK_HISTORY, Context
+from ranktop.reconcile.rules import NODE_HISTORY, RANK_HISTORY, RULES, SELDOM_RANK_HISTORY, SERVER_RUNNING, Context
 from ranktop.reconcile.serverpast import ServerPast
 from ranktop.reconcile.thresholds import Thresholds
 from ranktop.reconcile.tracking import Key, Open, track
@@ -191,7 +191,7 @@ class Reconciler:
         self._incidents.record(sample.events)
         self._history.record(
             now,
-            _rank_values(ranks, RANK_HISTORY) | _node_values(node) | counter_values(sample),
+            _rank_values(ranks, RANK_HISTORY) | _server_values(servers) | _node_values(node) | counter_values(sample),
             lambda: _rank_values(ranks, SELDOM_RANK_HISTORY),
         )
         self._ready_since = {server.id: self._ready_since.get(server.id, now) for server in servers if server.is_ready}
@@ -238,6 +238,11 @@ def _rank_values(ranks: Sequence[RankVerdict], names: Sequence[str]) -> dict[Lin
         for name in names
         if (line := rank.line(name)).seen is not None and not line.stale
     }
+
+
+def _server_values(servers: Sequence[ServerVerdict]) -> dict[LineKey, float]:
+    said = ((server.id, server.service.running) for server in servers)
+    return {(server, "", SERVER_RUNNING): float(running) for server, running in said if running is not None}
 
 
 def _node_values(node: NodeVerdict) -> dict[LineKey, float]:

@@ -103,6 +103,17 @@ def test_huge_pages_round_pools_and_are_not_over() -> None:
     assert verdict.findings == ()
 
 
+def test_a_launch_without_hicache_has_no_pools_to_find() -> None:
+    sample = samples.healthy()
+    assert sample.processes is not None
+    (server,) = sample.processes.servers
+    free = samples.LAUNCH.replace("--enable-hierarchical-cache --hicache-size 120 ", "")
+    without = replace(sample.processes, servers=(replace(server, argv=tuple(free.split())),))
+    for processes, why in ((sample.processes, "no pool found yet"), (without, "none runs with HiCache")):
+        line = judge([replace(sample, processes=processes, mappings={})]).node.line("host.pools")
+        assert line.detail.endswith(why)
+
+
 def test_one_page_a_layer_is_allowed() -> None:
     """Of a pool so small that half a percent is less."""
     from ranktop.plan.plan import HostPlan

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from ranktop.reconcile.requests import acceptance, repeats_share
-from ranktop.sample import RequestRecord, Sample, SeriesKey
+from ranktop.sample import RequestRecord, Sample, SeriesKey, ServerProcess
 from support import samples
 from tests.reconcile.tier_story import RANKS, at, found, judge, severities, with_page
 
@@ -38,6 +38,25 @@ def test_half_of_its_own_baseline() -> None:
     assert (finding.severity, finding.server) == ("breach", samples.SERVER)
     assert finding.evidence["accept_length"] == pytest.approx(1.4)
     assert finding.evidence["baseline_accept_length"] == pytest.approx(2.8)
+
+
+def test_the_load_is_the_servers_own() -> None:
+    """A neighbour that becomes busy meanwhile explains nothing."""
+    told: list[Sample] = []
+    for place, sample in enumerate(falling(1.4)):
+        busy = decoding(10.0 * place, None, running=3 if place < 12 else 300)
+        assert sample.processes is not None
+        servers = (*sample.processes.servers, ServerProcess("127.0.0.1:30001", 9_000, 7, state="S"))
+        told.append(
+            replace(
+                sample,
+                processes=replace(sample.processes, servers=servers),
+                metrics={**sample.metrics, "127.0.0.1:30001": busy.metrics[samples.SERVER]},
+            )
+        )
+    verdict = judge(*told)
+    assert {server.id: server.service.running for server in verdict.servers}["127.0.0.1:30001"] == 300
+    assert [finding.server for finding in found(verdict, "SPEC-COLLAPSE")] == [samples.SERVER]
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from ranktop.reconcile import Reconciler
 from ranktop.recording.marks import Mark
 from ranktop.recording.packet.checklist import CHECKS, done
 from ranktop.recording.packet.markdown import checklist_text, markdown
-from ranktop.recording.packet.packet import Packet, attachment_of, packet_of, part_of
+from ranktop.recording.packet.packet import Packet, attachment_of, packet_of, part_of, rank_places
 from ranktop.recording.reader import Recording
 from ranktop.recording.writer import Writer
 from ranktop.sample import Pressure, Sample
@@ -56,6 +56,16 @@ def packet(
     with Recording(str(path)) as recording:
         part = part_of(recording, Reconciler(), "canary", "00")
     return packet_of([part], None, [])
+
+
+def test_a_rank_that_is_gone_holds_no_pool() -> None:
+    verdict = Reconciler().update(healthy())
+    *others, last = verdict.ranks
+    told = replace(last.line("host.primary"), source="logged")
+    verdict = replace(verdict, ranks=(*others, replace(last, pid=None, lines=(told,))))
+    *there, gone = rank_places(verdict)
+    assert all(place.primary_seen_bytes == told.seen for place in there)
+    assert (gone.primary_seen_bytes, gone.primary_planned_bytes) == (None, told.planned)
 
 
 def test_a_rollback_that_was_seen_has_its_stamp(tmp_path: Path) -> None:

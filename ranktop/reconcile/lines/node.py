@@ -92,8 +92,13 @@ def pools_line(plans: Sequence[Plan], pools: Sequence[Sequence[Line]]) -> Line:
         sum(seen) if seen else None,
         tolerance=rounding,
         source="measured" if seen else "computed",
-        detail="sum over the ranks of this node" if seen else "no pool found yet",
+        detail="sum over the ranks of this node" if seen else _why_no_pools(plans),
     )
+
+
+def _why_no_pools(plans: Sequence[Plan]) -> str:
+    has_none = plans and not any(plan.launch.hicache for plan in plans)
+    return "no server of this node has host pools (L2): none runs with HiCache" if has_none else "no pool found yet"
 
 
 def _reserve(host: Host | None, plans: Sequence[Plan]) -> Line:

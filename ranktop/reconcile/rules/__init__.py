@@ -23,7 +23,7 @@ from ranktop.reconcile.rules.pd import pd_duplicate, pd_failures, pd_transport
 from ranktop.reconcile.rules.pd_ranks import pd_rank_missing
 from ranktop.reconcile.rules.pools import pool_differs, pool_missing
 from ranktop.reconcile.rules.ranks import rank_dead, rank_restarted
-from ranktop.reconcile.rules.rule import NODE_HISTORY, RANK_HISTORY, SELDOM_RANK_HISTORY, Context, Rule
+from ranktop.reconcile.rules.rule import NODE_HISTORY, RANK_HISTORY, SELDOM_RANK_HISTORY, SERVER_RUNNING, Context, Rule
 from ranktop.reconcile.rules.server_hung import metrics_stale, pd_stuck, server_hung
 from ranktop.reconcile.rules.spec import spec_collapse
 from ranktop.reconcile.rules.teardown import teardown
@@ -85,4 +85,4 @@ _WATCHING: tuple[Rule, ...] = (metrics_missing, metrics_stale, rank0_only, metri
 
 RULES: tuple[Rule, ...] = (rank_dead, rank_restarted, server_hung, *_GPU, *_HOST, *_PD, *_TIERS, *_WATCHING)
 
-__all__ = ["NODE_HISTORY", "RANK_HISTORY", "RULES", "SELDOM_RANK_HISTORY", "Context", "Rule"]
+__all__ = ["NODE_HISTORY", "RANK_HISTORY", "RULES", "SELDOM_RANK_HISTORY", "SERVER_RUNNING", "Context", "Rule"]

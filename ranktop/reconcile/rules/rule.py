@@ -23,11 +23,13 @@ from ranktop.reconcile.thresholds import Thresholds
 from ranktop.reconcile.verdict import NodeVerdict, RankVerdict, ServerVerdict
 from ranktop.sample import Event, RequestRecord, Sample
 
-NODE_HISTORY = ("host.available", "host.pressure", "requests.running")
+NODE_HISTORY = ("host.available", "host.pressure")
 RANK_HISTORY = ("host.anon",)
 """Lines of the node and of ranks that some rule looks back on. A rule that needs another adds it here."""
 SELDOM_RANK_HISTORY = ("hbm.rest", "l2.used", "spec.accept_length")
 """The same for windows of many minutes alone: kept every ten seconds."""
+SERVER_RUNNING = "running"
+"""Running requests of a server, in the history beside these."""
 
 
 class Context(Struct, frozen=True, dict=True):

@@ -10,7 +10,7 @@ from ranktop.finding import Finding
 from ranktop.reconcile.history import Track
 from ranktop.reconcile.requests import acceptance
 from ranktop.reconcile.rules.evidence import evidence
-from ranktop.reconcile.rules.rule import Context
+from ranktop.reconcile.rules.rule import SERVER_RUNNING, Context
 from ranktop.reconcile.verdict import RankVerdict
 
 _ADVICE = (
@@ -88,7 +88,7 @@ def _now_and_baseline(context: Context, rank: RankVerdict) -> tuple[float | None
     """
     limits = context.thresholds
     lengths = context.history.track((rank.server, rank.rank, "spec.accept_length"), float("inf"))
-    running = context.history.track(("", "", "requests.running"), float("inf"))
+    running = context.history.track((rank.server, "", SERVER_RUNNING), float("inf"))
     since = context.sample.at_monotonic_seconds - limits.spec_window_seconds
     pairs = [(at, value) for at, value in zip(lengths.seconds, lengths.values, strict=True) if value]
     newest = [value for at, value in pairs if at >= since]

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from ranktop.clock import iso_utc
 from ranktop.reconcile import Reconciler, Verdict
+from ranktop.reconcile.gone import gone_ranks
 from ranktop.recording.compare.trial import Trial, trial_from
 from ranktop.recording.episodes import Episode, episodes
 from ranktop.recording.findings import FindingHistory
@@ -111,7 +112,7 @@ def part_of(
         sha256,
         trial,
         {server: info.args for server, info in last.sample.infos.items()},
-        _places(last),
+        rank_places(last),
         proof(verdicts, notes),
         _injections(notes, found),
         rollback(verdicts, notes, objective_seconds),
@@ -156,7 +157,8 @@ def file_sha256(path: str) -> str:
         return ""
 
 
-def _places(last: Verdict) -> list[RankPlace]:
+def rank_places(last: Verdict) -> list[RankPlace]:
+    """Of every rank. One that is gone holds nothing, whatever its log says."""
     processes = {rank.pid: rank for rank in (last.sample.processes.ranks if last.sample.processes else ())}
     layers = {
         (server.id, planned.rank): [planned.layers.start, planned.layers.end]
@@ -165,7 +167,9 @@ def _places(last: Verdict) -> list[RankPlace]:
         for planned in server.plan.ranks
     }
     places: list[RankPlace] = []
+    gone = gone_ranks(last)
     for rank in last.ranks:
+        is_there = (rank.server, rank.rank) not in gone
         primary, indexer = rank.line("host.primary"), rank.line("host.indexer")
         process = processes.get(rank.pid) if rank.pid is not None else None
         places.append(
@@ -179,9 +183,9 @@ def _places(last: Verdict) -> list[RankPlace]:
                 process.cpus_allowed if process else None,
                 layers.get((rank.server, rank.rank)),
                 _whole(primary.planned),
-                _whole(primary.seen),
+                _whole(primary.seen if is_there else None),
                 _whole(indexer.planned),
-                _whole(indexer.seen),
+                _whole(indexer.seen if is_there else None),
                 _whole(rank.line("hbm.total").seen),
                 _whole(rank.line("hbm.process").seen),
             )
