@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import ClassVar
@@ -11,6 +12,7 @@ from textual.binding import BindingType
 from ranktop.reconcile.verdict import Verdict
 from tui.actions import ACTIONS, VIEWS
 from tui.draw.glyphs import Glyphs
+from tui.happening import Happening, marked
 from tui.keys import bindings
 from tui.own import OwnCost, OwnTrail
 from tui.themes import ThemeColors
@@ -24,6 +26,7 @@ from tui.views.what_if import WhatIf
 
 TICK_SECONDS = 1.0
 GIVE_BACK_SECONDS = 60.0
+MOST_MARKS = 300
 NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
@@ -59,6 +62,7 @@ class RanktopApp(Viewer):
         self._tools = tools
         self.recorder = recorder
         """The recording under way; whoever runs the app closes it."""
+        self._marks: deque[Happening] = deque(maxlen=MOST_MARKS)
         self._sort = UNSORTED
         self._own_trail = OwnTrail()
         self._own: OwnCost | None = None
@@ -76,6 +80,7 @@ class RanktopApp(Viewer):
         verdict = self._time.tick()
         if self.recorder is not None:
             self.recorder.put(verdict.sample, verdict)
+            self._marks.extend(marked(mark.at, mark.text) for mark in self.recorder.new_marks())
         if self._tools.own is not None:
             self._own = self._own_trail.push(self._tools.own(), self.written_bytes)
         self._draw()
@@ -93,7 +98,7 @@ class RanktopApp(Viewer):
             self._sort,
             self._filter,
             self._rank,
-            (*course.events.rows(), *self._time.marked()),
+            (*course.events.rows(), *self._time.marked(), *self._marks_until(self._time.now())),
             self._columns,
             self._own,
             self._time.differences(),
@@ -104,6 +109,10 @@ class RanktopApp(Viewer):
             moment = moment._replace(recording=self.recorder.status)
         main.show(frame, self._stack[-1], moment)
         main.show_keys(self._view_keys(), self._short_keys(), self._stack[0].name)
+
+    def _marks_until(self, when: float) -> list[Happening]:
+        """Of the recordings of this run; a replay has its own."""
+        return [mark for mark in self._marks if mark.at <= when]
 
     def action_open(self) -> None:
         self._open(self._main.chosen() or self._headline_target())

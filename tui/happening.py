@@ -55,6 +55,11 @@ class Happening(NamedTuple):
         return self._replace(where=_where(tuple(rank for rank, _ in ranks)), ranks=ranks)
 
 
+def marked(at: float, text: str) -> Happening:
+    """A mark that somebody put into a recording."""
+    return Happening(at, "mark", "", text, "accent")
+
+
 def logged(events: Iterable[Event]) -> list[Happening]:
     """Log lines, oldest first; equal ones of several ranks of a server are one."""
     found: list[tuple[Event, dict[str, float]]] = []

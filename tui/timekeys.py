@@ -11,7 +11,7 @@ from ranktop.reconcile.verdict import Verdict
 from ranktop.recording.times import last_day
 from ranktop.sample import Sample, SampleFeed, TimeControl
 from tui.course import Course, Way
-from tui.happening import Happening
+from tui.happening import Happening, marked
 from tui.moment import Moment
 from tui.timeline import LiveTimeline, Mark, next_breach, previous_breach
 from tui.views.view import NO_DIFFERENCES, Differences
@@ -268,7 +268,7 @@ class ReplayTime:
     def marked(self) -> Sequence[Happening]:
         now = self.now()
         made = (mark for mark in self._feed.marks if mark.at_unix_seconds <= now)
-        return [Happening(mark.at_unix_seconds, "mark", "", mark.text, "accent") for mark in made]
+        return [marked(mark.at_unix_seconds, mark.text) for mark in made]
 
     def shown(self) -> Verdict | None:
         return self._shown

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
 from ranktop.reconcile.verdict import Verdict
@@ -19,6 +19,16 @@ class RecorderStatus(Protocol):
     def problem(self) -> str | None: ...
 
 
+class WrittenMark(Protocol):
+    """A mark in a recording: when, in Unix seconds, and what."""
+
+    @property
+    def at(self) -> float: ...
+
+    @property
+    def text(self) -> str: ...
+
+
 class Recorder(Protocol):
     """A recording under way. `put` never waits."""
 
@@ -28,6 +38,10 @@ class Recorder(Protocol):
     def put(self, sample: Sample, verdict: Verdict | None = None) -> None: ...
 
     def mark(self, text: str) -> None: ...
+
+    def new_marks(self) -> Sequence[WrittenMark]:
+        """Those that were written since this was last asked, whoever set them."""
+        ...
 
     def stop(self) -> bool: ...
 

@@ -7,7 +7,9 @@ import queue
 import sqlite3
 import threading
 import time
+from collections import deque
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -23,6 +25,8 @@ QUEUE_SAMPLES = 120
 
 CLOSE_SECONDS = 10.0
 _log = logging.getLogger(__name__)
+KEPT_MARKS = 300
+"""Of those that nobody asks for: a recorder without a screen."""
 
 
 class RecorderStatus(Struct, frozen=True):
@@ -63,6 +67,7 @@ class Recorder:
         self._marks: queue.SimpleQueue[Mark] = queue.SimpleQueue()
         self._status = RecorderStatus(path)
         self._lost: tuple[float, int] | None = None
+        self._written_marks: deque[Mark] = deque(maxlen=KEPT_MARKS)
         self._thread = threading.Thread(target=self._run, name="ranktop recorder", daemon=True)
 
     @property
@@ -86,6 +91,14 @@ class Recorder:
     def mark(self, text: str, at_unix_seconds: float | None = None) -> None:
         """Set a mark; it is written with the next sample."""
         self._marks.put(Mark(time.time() if at_unix_seconds is None else at_unix_seconds, text))
+
+    def new_marks(self) -> list[Mark]:
+        """Marks that were written since this was last asked, also those that another shell set; of many the newest."""
+        found: list[Mark] = []
+        with suppress(IndexError):
+            while True:
+                found.append(self._written_marks.popleft())
+        return found
 
     def stop(self, timeout_seconds: float = CLOSE_SECONDS) -> bool:
         """Write what is queued and close the file. False when that took longer: the disk hangs, nothing is damaged."""
@@ -122,6 +135,7 @@ class Recorder:
         except RecordingError as problem:
             self._fail(str(problem))
             return
+        self._written_marks.extend(marks)
         self._status = RecorderStatus(self._writer.path, self._status.samples + 1, self._writer.used_bytes)
 
     def _fail(self, problem: str) -> None:

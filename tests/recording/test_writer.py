@@ -339,6 +339,8 @@ def test_marks_from_another_shell(path: str, tmp_path: Path) -> None:
     recorder.mark("by the key m", START + 2)
     recorder.put(node.sample())
     assert recorder.stop()
+    assert [mark.text for mark in recorder.new_marks()] == ["owner rank stopped", "by the key m"]
+    assert recorder.new_marks() == []
     assert add_mark(path, "after it", START + 1) is False
     assert os.listdir(tmp_path) == ["a.rtop"]
     with Recording(path) as recording:

@@ -6,6 +6,7 @@ import pytest
 
 import tui.app
 from ranktop.reconcile import Reconciler, Verdict
+from ranktop.recording.marks import Mark
 from ranktop.sample import Sample
 from support import samples
 from support.feed import StoryFeed
@@ -54,6 +55,7 @@ class Tape:
         self.status = Status()
         self.samples: list[Sample] = []
         self.marks: list[str] = []
+        self.written: list[Mark] = []
         self.stopped = False
 
     def put(self, sample: Sample, verdict: Verdict | None = None) -> None:
@@ -63,6 +65,11 @@ class Tape:
 
     def mark(self, text: str) -> None:
         self.marks.append(text)
+        self.written.append(Mark(self.samples[-1].at_unix_seconds, text))
+
+    def new_marks(self) -> list[Mark]:
+        found, self.written = self.written, []
+        return found
 
     def stop(self) -> bool:
         self.stopped = True
@@ -92,7 +99,11 @@ async def test_r_records_every_sample_and_m_marks() -> None:
         assert tape.marks == ["hi"], "nothing was typed"
         await pilot.pause(1.1)
         assert "REC disk full" in screen_text(app)
-        await pilot.press("r")
+        await pilot.press("8")
+        await pilot.pause()
+        assert "hi" in [row.text for row in app._marks]
+        assert any("mark" in row and row.rstrip().endswith(" hi") for row in screen_text(app).splitlines())
+        await pilot.press("1", "r")
         assert tape.stopped
         assert app.recorder is None
 
