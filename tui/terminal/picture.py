@@ -123,16 +123,21 @@ def _append(cells: list[Cell], text: str, style: Style) -> None:
 def _cells(text: str, style: Style) -> tuple[Cell, ...]:
     """Most pieces of a frame stood in the one before it, too."""
     if text.isascii():
-        return tuple([(sign, style) for sign in text])
+        return tuple([_cell(sign, style) for sign in text])
     cells: list[Cell] = []
     for sign in text:
         length = cell_len(sign)
         if length == 0 and cells:
             cells[-1] = (cells[-1][0] + sign, cells[-1][1])
         elif length:
-            cells.append((sign, style))
-            cells.extend([("", style)] * (length - 1))
+            cells += [_cell(sign, style), *[_cell("", style)] * (length - 1)]
     return tuple(cells)
+
+
+@functools.lru_cache(maxsize=1024)
+def _cell(sign: str, style: Style) -> Cell:
+    """Of the thousands on a screen few differ."""
+    return sign, style
 
 
 def _differing(old: list[Cell | None], new: list[Cell]) -> list[tuple[int, int]]:
