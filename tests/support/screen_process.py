@@ -11,6 +11,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from ranktop.reconcile import Reconciler, Verdict
+from ranktop.recording.marks import Mark
 from ranktop.sample import Sample
 from support import samples
 from support.feed import StoryFeed
@@ -40,6 +41,9 @@ class Seconds:
 
     def mark(self, text: str) -> None:
         """Nothing is marked."""
+
+    def new_marks(self) -> list[Mark]:
+        return []
 
     def stop(self) -> bool:
         return True
