@@ -6,7 +6,7 @@ import re
 import select
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 # The command by its module: what is tested is not whether the table of commands names it.
@@ -19,7 +19,7 @@ sys.exit(main.run(sys.argv[1:]))
 
 
 @contextmanager
-def exporting(*arguments: str) -> Iterator[str]:
+def exporting(*arguments: str) -> Generator[str]:
     """`HOST:PORT` of an exporter on a free port. It ends with the block, and has to end well."""
     process = subprocess.Popen(
         [sys.executable, "-c", _RUN, "exporter", "--listen", "127.0.0.1:0", *arguments],

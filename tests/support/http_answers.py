@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import ClassVar
@@ -29,7 +29,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def answering(status: int = 200, body: bytes = b"", promised_bytes: int | None = None) -> Iterator[str]:
+def answering(status: int = 200, body: bytes = b"", promised_bytes: int | None = None) -> Generator[str]:
     """The URL of a server that gives this answer to every GET."""
     handler = type("Handler", (_Handler,), {"status": status, "body": body, "promised_bytes": promised_bytes})
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
@@ -43,7 +43,7 @@ def answering(status: int = 200, body: bytes = b"", promised_bytes: int | None =
 
 
 @contextmanager
-def hanging() -> Iterator[str]:
+def hanging() -> Generator[str]:
     """A port that accepts connections and never says a word."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         yield f"http://127.0.0.1:{listener.getsockname()[1]}"

@@ -10,7 +10,7 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -41,7 +41,7 @@ def prometheus(
     scrape_seconds: float = 1.0,
     rules: Path | None = None,
     web_config: Path | None = None,
-) -> Iterator[str]:
+) -> Generator[str]:
     """The URL of a Prometheus that scrapes these targets. Its data goes with `folder`. With a web config: https."""
     config = {
         "global": {"scrape_interval": f"{scrape_seconds:g}s", "evaluation_interval": f"{scrape_seconds:g}s"},
@@ -92,7 +92,7 @@ def answered(source: QuerySource, query: str, rows: int = 1, seconds: float = ST
 
 
 @contextmanager
-def pages(text: Callable[[str], bytes]) -> Iterator[str]:
+def pages(text: Callable[[str], bytes]) -> Generator[str]:
     """`HOST:PORT` of a server whose answer to a GET of a path is `text(path)`."""
 
     class Handler(BaseHTTPRequestHandler):
@@ -112,7 +112,7 @@ def pages(text: Callable[[str], bytes]) -> Iterator[str]:
 
 
 @contextmanager
-def _served(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
+def _served(handler: type[BaseHTTPRequestHandler]) -> Generator[str]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
@@ -123,7 +123,7 @@ def _served(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
 
 
 @contextmanager
-def receiving() -> Iterator[tuple[str, dict[str, str]]]:
+def receiving() -> Generator[tuple[str, dict[str, str]]]:
     """A server that answers every query with nothing, and the headers of the last one."""
     received: dict[str, str] = {}
 

@@ -37,7 +37,7 @@ class Terminal:
                 os.environ.pop(name, None)
             os.environ |= {"TERM": "xterm-256color", **(environment or {})}
             # Not `execvp`: the environment in C has the COLUMNS and LINES that readline, of pytest, put there.
-            os.execvpe(command[0], command, os.environ)
+            os.execvpe(command[0], [*command], os.environ)
         fcntl.ioctl(self._fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
         self.received = bytearray()
 
