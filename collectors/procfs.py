@@ -34,7 +34,7 @@ class KeptFile:
         return data
 
     def read_once(self) -> bytes:
-        """In one pread(2), for a file that the kernel makes in one piece: stat and status of a process."""
+        """In one pread(2), for a file that the kernel makes in one piece, as the status of a process."""
         return os.pread(self._fd, _PIECE_BYTES, 0)
 
     def close(self) -> None:

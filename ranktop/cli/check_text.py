@@ -65,7 +65,8 @@ def _server(server: ServerVerdict, verdict: Verdict) -> Iterator[str]:
         yield _hanging(f"no plan: {server.plan_error}", "  ", "    ")
     own = [rank for rank in verdict.ranks if rank.server == server.id]
     if own:
-        yield from _table([_HEAD, *(_row(rank, verdict) for rank in own)])
+        gone = gone_ranks(verdict)
+        yield from _table([_HEAD, *(_row(rank, verdict, (rank.server, rank.rank) in gone) for rank in own)])
 
 
 def _table(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
@@ -85,9 +86,8 @@ def _table(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
         yield ("  " + "  ".join(cells)).rstrip()
 
 
-def _row(rank: RankVerdict, verdict: Verdict) -> tuple[str, ...]:
+def _row(rank: RankVerdict, verdict: Verdict, is_gone: bool) -> tuple[str, ...]:
     process, total = rank.line("hbm.process"), rank.line("hbm.total")
-    is_gone = (rank.server, rank.rank) in gone_ranks(verdict)
     return (
         rank.rank,
         "-" if rank.pid is None else str(rank.pid),

@@ -107,8 +107,7 @@ def test_a_launch_without_hicache_has_no_pools_to_find() -> None:
     sample = samples.healthy()
     assert sample.processes is not None
     (server,) = sample.processes.servers
-    free = samples.LAUNCH.replace("--enable-hierarchical-cache --hicache-size 120 ", "")
-    without = replace(sample.processes, servers=(replace(server, argv=tuple(free.split())),))
+    without = replace(sample.processes, servers=(replace(server, argv=tuple(samples.LAUNCH_WITHOUT_HICACHE.split())),))
     for processes, why in ((sample.processes, "no pool found yet"), (without, "none runs with HiCache")):
         line = judge([replace(sample, processes=processes, mappings={})]).node.line("host.pools")
         assert line.detail.endswith(why)

@@ -18,16 +18,15 @@ from ranktop.recording.reader import Recording
 from ranktop.recording.writer import Writer
 from ranktop.sample import Pressure, Sample
 from recording.test_compare import served
-from support.samples import LAUNCH, SERVER, START, healthy, with_pool
-
-FLAG_FREE = LAUNCH.replace("--enable-hierarchical-cache --hicache-size 120 ", "")
+from support.samples import LAUNCH_WITHOUT_HICACHE, SERVER, START, healthy, with_pool
 
 
 def without_hicache(sample: Sample) -> Sample:
     """The same node after the rollback: no flag, no pools, memory free again."""
     assert sample.processes is not None
     servers = tuple(
-        replace(server, argv=tuple(FLAG_FREE.split()), start_ticks=999) for server in sample.processes.servers
+        replace(server, argv=tuple(LAUNCH_WITHOUT_HICACHE.split()), start_ticks=999)
+        for server in sample.processes.servers
     )
     return replace(
         sample,

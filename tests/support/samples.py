@@ -34,6 +34,7 @@ LAUNCH = (
     "python -m sglang.launch_server --model-path zai-org/GLM-5.2-FP8 --tp-size 8 --kv-cache-dtype fp8_e4m3 "
     "--enable-hierarchical-cache --hicache-size 120 --enable-metrics"
 )
+LAUNCH_WITHOUT_HICACHE = LAUNCH.replace("--enable-hierarchical-cache --hicache-size 120 ", "")
 MAIN_PID = 4200
 FIRST_PID = 4242
 GIB = 1 << 30
